@@ -1,0 +1,81 @@
+// Package microbench measures programs on boards: the Driver that a board
+// implements, the Sample it returns, sweep plans, the crash-safe store, and
+// the search for the no-drop rate.
+package microbench
+
+import (
+	"context"
+
+	"nicprof/board"
+	"nicprof/program"
+	"nicprof/traffic"
+)
+
+// Driver measures programs on one board with one backend.
+type Driver interface {
+	Board() *board.Board
+	// Measure runs p under t. It returns an error wrapping ErrProgram for a
+	// program that the board cannot run, and ctx.Err() when interrupted.
+	Measure(ctx context.Context, p program.Program, t traffic.Traffic, o Options) (Sample, error)
+}
+
+// Options of one measurement.
+type Options struct {
+	Cores     int     `json:"cores,omitempty"`     // 0: all that the base uses
+	Threads   int     `json:"threads,omitempty"`   // contexts a core, 0: the base's
+	Seed      uint64  `json:"seed"`                // every random stream derives from it
+	Precision float64 `json:"precision,omitempty"` // wanted half-width of the 95 % interval, relative; 0: 0.005
+	MaxRuns   int     `json:"max_runs,omitempty"`  // most replications; 0: 8
+	Profile   bool    `json:"profile,omitempty"`   // collect the Profile
+}
+
+// Latency percentiles of one packet through the board, µs.
+type Latency struct {
+	P50 float64 `json:"p50"`
+	P99 float64 `json:"p99"`
+}
+
+// Sample is one measurement. Throughput is in Mpps with a 95 % interval.
+type Sample struct {
+	Index       int                `json:"index"`
+	Key         string             `json:"key"`   // unique in a plan, names the workload
+	Group       string             `json:"group"` // stateless, single, pairs, locks, cores, skew, or "" outside a sweep
+	Board       string             `json:"board"`
+	Backend     string             `json:"backend"` // emulated, native, remote, imported
+	Status      string             `json:"status"`  // ok, failed
+	Reason      string             `json:"reason,omitempty"`
+	Program     program.Program    `json:"program"`
+	Traffic     traffic.Traffic    `json:"traffic"`
+	Cores       int                `json:"cores"`
+	Threads     int                `json:"threads,omitempty"`
+	Mpps        float64            `json:"mpps"`
+	Low         float64            `json:"mpps_low"`
+	High        float64            `json:"mpps_high"`
+	MedianMpps  float64            `json:"mpps_median"`
+	DroppedMpps float64            `json:"dropped_mpps,omitempty"`
+	Latency     Latency            `json:"latency_us"`
+	Utilisation map[string]float64 `json:"utilisation,omitempty"` // 0..1 by resource
+	Bottleneck  string             `json:"bottleneck,omitempty"`
+	Runs        int                `json:"runs"` // replications, or imported one-second samples
+	Outliers    int                `json:"outliers,omitempty"`
+	DurationUS  float64            `json:"duration_us"` // measured (simulated or real) time, all runs
+	Seed        uint64             `json:"seed"`
+	Warnings    []string           `json:"warnings,omitempty"`
+	Profile     *Profile           `json:"-"`
+}
+
+// Profile says where a packet's time goes: one Stack a path through the board.
+type Profile struct {
+	DurationNS int64
+	Packets    int64
+	Stacks     []Stack
+}
+
+// Stack is a path root first (program → access → memory → engine → bank) with
+// its busy and waiting time, ns over the whole measurement.
+type Stack struct {
+	Frames  []string
+	Packets int64
+	BusyNS  int64
+	WaitNS  int64
+}
