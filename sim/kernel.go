@@ -16,10 +16,10 @@ const (
 )
 
 // Event is a value on the agenda. Kind, Actor and Arg belong to the model; the
-// kernel orders events by (At, sequence of scheduling).
+// kernel orders events by At, and those of equal At in the order in which they
+// were scheduled.
 type Event struct {
 	At    Time
-	seq   uint64
 	Arg   int64
 	Actor int32
 	Kind  int32
@@ -28,39 +28,36 @@ type Event struct {
 // Kernel is one simulation's clock and agenda. The zero value is not ready;
 // use New. A Kernel is not safe for concurrent use: one kernel a run.
 type Kernel struct {
-	now  Time
-	seq  uint64
-	heap []Event
+	now    Time
+	len    int
+	agenda agenda
 }
 
 // New returns an empty kernel at time 0.
-func New() *Kernel { return &Kernel{} }
+func New() *Kernel {
+	k := &Kernel{}
+	k.agenda.init()
+	return k
+}
 
 // Now returns the time of the event last returned by Next.
 func (k *Kernel) Now() Time { return k.now }
 
 // Len returns the number of pending events.
-func (k *Kernel) Len() int { return len(k.heap) }
+func (k *Kernel) Len() int { return k.len }
 
 // At schedules an event at t. A t before Now is a programming error and panics.
 func (k *Kernel) At(t Time, kind, actor int32, arg int64) {
 	if t < k.now {
 		panic("sim: event scheduled in the past")
 	}
-	k.seq++
-	k.heap = append(k.heap, Event{At: t, seq: k.seq, Arg: arg, Actor: actor, Kind: kind})
-	h := k.heap
-	i := len(h) - 1
-	e := h[i]
-	for i > 0 {
-		p := (i - 1) >> 2
-		if h[p].At < e.At || h[p].At == e.At && h[p].seq < e.seq {
-			break
-		}
-		h[i] = h[p]
-		i = p
+	k.len++
+	e := Event{At: t, Arg: arg, Actor: actor, Kind: kind}
+	if t <= k.agenda.last {
+		k.agenda.insertFront(e)
+		return
 	}
-	h[i] = e
+	k.agenda.insert(e)
 }
 
 // After schedules an event d after Now.
@@ -69,35 +66,16 @@ func (k *Kernel) After(d Time, kind, actor int32, arg int64) { k.At(k.now+d, kin
 // Next removes the earliest event, moves the clock to it and returns it; false
 // when none is pending.
 func (k *Kernel) Next() (Event, bool) {
-	h := k.heap
-	n := len(h) - 1
-	if n < 0 {
-		return Event{}, false
-	}
-	top, e := h[0], h[n]
-	h = h[:n]
-	k.heap = h
-	if n > 0 {
-		i := 0
-		for {
-			c := i<<2 + 1
-			if c >= n {
-				break
-			}
-			m := c
-			for j := c + 1; j < n && j < c+4; j++ {
-				if h[j].At < h[m].At || h[j].At == h[m].At && h[j].seq < h[m].seq {
-					m = j
-				}
-			}
-			if e.At < h[m].At || e.At == h[m].At && e.seq < h[m].seq {
-				break
-			}
-			h[i] = h[m]
-			i = m
+	a := &k.agenda
+	if a.head == a.end {
+		if k.len == 0 {
+			return Event{}, false
 		}
-		h[i] = e
+		a.refill()
 	}
-	k.now = top.At
-	return top, true
+	e := a.front.first.events[a.head]
+	a.head++
+	k.len--
+	k.now = e.At
+	return e, true
 }

@@ -23,3 +23,6 @@ func (s *Stream) Jitter(d Time, frac float64) Time {
 	}
 	return d + Time(float64(d)*frac*(2*s.Float64()-1))
 }
+
+// Exp returns an exponential delay of the given mean.
+func (s *Stream) Exp(mean Time) Time { return Time(float64(mean) * s.ExpFloat64()) }
