@@ -4,11 +4,13 @@
 package traffic
 
 // Flows is a set of Count flows whose packet shares are uniform or Zipf with
-// exponent Alpha.
+// exponent Alpha, or those of a trace: Shares, one a flow, descending, summing
+// to 1.
 type Flows struct {
-	Count      int     `json:"count" yaml:"count"`
-	Popularity string  `json:"popularity,omitempty" yaml:"popularity,omitempty"`
-	Alpha      float64 `json:"alpha,omitempty" yaml:"alpha,omitempty"`
+	Count      int       `json:"count" yaml:"count"`
+	Popularity string    `json:"popularity,omitempty" yaml:"popularity,omitempty"`
+	Alpha      float64   `json:"alpha,omitempty" yaml:"alpha,omitempty"`
+	Shares     []float64 `json:"shares,omitempty" yaml:"-"`
 }
 
 // Traffic is what arrives at a board. RateMpps 0 saturates it: the next packet
