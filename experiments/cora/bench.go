@@ -1,0 +1,82 @@
+package cora
+
+import (
+	"context"
+
+	"nicprof/experiments"
+	"nicprof/microbench"
+	"nicprof/program"
+	"nicprof/report"
+	"nicprof/sim"
+	"nicprof/traffic"
+)
+
+// boardName is the board of Cora's experiments in the catalogue.
+const boardName = "nfp"
+
+// bench collects the measurements of a figure, which then run together.
+type bench struct {
+	env       experiments.Env
+	driver    microbench.Driver
+	id        string
+	precision float64
+	runs      int
+	workloads []microbench.Workload
+	samples   []microbench.Sample
+}
+
+// newBench opens the board. Precision and runs follow the scale: a quick figure
+// stops at ±2 % or two replications, a full one at the driver's own precision.
+func newBench(env experiments.Env, id string) (*bench, error) {
+	d, err := env.Open(boardName)
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{env: env, driver: d, id: id, precision: 0.02, runs: 2}
+	if env.Scale == experiments.Full {
+		b.precision, b.runs = 0, 0
+	}
+	return b, nil
+}
+
+// add plans a measurement of p and returns its index in samples. The key names
+// it within the figure; its random streams follow from the figure's seed, ID
+// and key.
+func (b *bench) add(key string, p program.Program) int {
+	p.Name = key
+	b.workloads = append(b.workloads, microbench.Workload{
+		Key:     key,
+		Program: p,
+		Traffic: traffic.Traffic{Flows: p.Flows},
+		Options: microbench.Options{
+			Seed:      sim.NewStream(b.env.Seed, b.id+"/"+key).Uint64() >> 11,
+			Precision: b.precision,
+			MaxRuns:   b.runs,
+		},
+	})
+	return len(b.workloads) - 1
+}
+
+// run measures everything planned and begins the figure's result.
+func (b *bench) run(ctx context.Context) (report.Result, error) {
+	var err error
+	if b.samples, err = b.env.Measure(ctx, b.driver, b.workloads); err != nil {
+		return report.Result{}, err
+	}
+	return report.Result{Board: b.driver.Board().Name, Backend: b.samples[0].Backend}, nil
+}
+
+// point is sample i at x, with its interval.
+func (b *bench) point(x float64, i int) report.Point {
+	s := b.samples[i]
+	return report.Point{X: x, Y: s.Mpps, Low: s.Low, High: s.High}
+}
+
+// every returns from, from+step, … up to to.
+func every(from, step, to int) []int {
+	var v []int
+	for x := from; x <= to; x += step {
+		v = append(v, x)
+	}
+	return v
+}
