@@ -13,19 +13,24 @@ import (
 	"nicprof/internal/fault"
 )
 
-// Finding is one complaint about the value at Path ("accesses[2].bytes"). Line
-// is its line in the file, 0 while the value is not known to come from one.
+// Finding is one complaint about the value at Path ("accesses[2].bytes"). Its
+// File is "" and its Line 0 while the value is not known to come from a file.
 type Finding struct {
+	File string
 	Line int
 	Path string
 	Text string
 }
 
 func (f Finding) String() string {
-	if f.Path == "" {
-		return f.Text
+	s := f.Text
+	if f.Path != "" {
+		s = f.Path + ": " + s
 	}
-	return f.Path + ": " + f.Text
+	if f.File != "" {
+		s = fmt.Sprintf("%s:%d: %s", f.File, f.Line, s)
+	}
+	return s
 }
 
 // Findings collects complaints in the order they are found.
@@ -52,40 +57,37 @@ func (f Findings) Err() error {
 	return fault.Inputf("%w", &Error{Findings: f})
 }
 
-// Error is a list of complaints about one file, or about values that are not
-// from a file (File is "" then). It prints one a line.
-type Error struct {
-	File     string
-	Findings Findings
-}
+// Error is a list of complaints; it prints one a line.
+type Error struct{ Findings Findings }
 
 func (e *Error) Error() string {
 	lines := make([]string, len(e.Findings))
 	for i, f := range e.Findings {
-		switch {
-		case e.File == "":
-			lines[i] = f.String()
-		case f.Line == 0:
-			lines[i] = e.File + ": " + f.String()
-		default:
-			lines[i] = fmt.Sprintf("%s:%d: %s", e.File, f.Line, f)
-		}
+		lines[i] = f.String()
 	}
 	return strings.Join(lines, "\n")
 }
 
 // Document is one parsed YAML file.
 type Document struct {
-	name  string
-	root  *yaml.Node
-	lines map[string]int // by path
+	name   string
+	root   *yaml.Node
+	places map[string]place      // by path
+	other  map[*yaml.Node]string // file of the nodes that another file gave (Over)
+}
+
+type place struct {
+	file string
+	line int
 }
 
 // Parse reads one YAML document. name is the file's name in complaints.
 func Parse(data []byte, name string) (*Document, error) {
-	d := &Document{name: name, root: new(yaml.Node), lines: map[string]int{}}
+	d := &Document{name: name, root: new(yaml.Node), places: map[string]place{}}
 	if err := yaml.Load(data, d.root); err != nil {
-		return nil, d.fail(Findings{syntax(data, err)})
+		f := syntax(data, err)
+		f.File = name
+		return nil, Findings{f}.Err()
 	}
 	if d.root.Kind == yaml.DocumentNode {
 		d.root = d.root.Content[0]
@@ -127,7 +129,11 @@ func syntax(data []byte, err error) Finding {
 // index notes the line of every path and refuses what no file needs: anchors,
 // keys that are not scalars, duplicate keys.
 func (d *Document) index(path string, n *yaml.Node, line int, found *Findings) {
-	d.lines[path] = line
+	file := d.name
+	if other, ok := d.other[n]; ok {
+		file = other
+	}
+	d.places[path] = place{file, line}
 	refuse := func(line int, format string, a ...any) {
 		*found = append(*found, Finding{Line: line, Path: path, Text: fmt.Sprintf(format, a...)})
 	}
@@ -167,41 +173,54 @@ func join(path, key string) string {
 
 // Has says whether the document sets the value at path.
 func (d *Document) Has(path string) bool {
-	_, ok := d.lines[path]
+	_, ok := d.places[path]
 	return ok
 }
 
-// Line returns the line of the value at path, or of the nearest value that
-// contains it.
-func (d *Document) Line(path string) int {
-	for {
-		if line, ok := d.lines[path]; ok {
-			return line
-		}
-		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
-	}
-}
-
-// Locate puts the document's name and lines on err's findings, if it has any.
+// Locate puts file and line on err's findings, if it has any without.
 func (d *Document) Locate(err error) error {
 	var e *Error
-	if !errors.As(err, &e) || e.File != "" {
+	if !errors.As(err, &e) {
 		return err
 	}
 	return d.fail(e.Findings)
 }
 
-// fail returns findings as a fault, with a line on each.
+// Failf complains about the value at path.
+func (d *Document) Failf(path, format string, a ...any) error {
+	var f Findings
+	f.Add(path, format, a...)
+	return d.fail(f)
+}
+
+// fail returns findings as a fault, with file and line on each: those of the
+// value, or of the nearest value that contains it.
 func (d *Document) fail(found Findings) error {
 	located := make(Findings, len(found))
 	for i, f := range found {
-		if f.Line == 0 {
-			f.Line = d.Line(f.Path)
+		if f.File == "" {
+			at := d.place(f.Path)
+			f.File = at.file
+			if f.Line == 0 {
+				f.Line = at.line
+			}
 		}
 		located[i] = f
 	}
-	return fault.Inputf("%w", &Error{File: d.name, Findings: located})
+	return located.Err()
+}
+
+func (d *Document) place(path string) place {
+	for {
+		if at, ok := d.places[path]; ok || path == "" {
+			return at
+		}
+		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
+	}
 }
 
 // Value returns the document as maps, slices and scalars, for a JSON Schema.
 func (d *Document) Value() any { return value(d.root) }
+
+// YAML prints the document.
+func (d *Document) YAML() ([]byte, error) { return yaml.Dump(d.root, yaml.WithLineWidth(-1)) }

@@ -9,7 +9,7 @@ import (
 	"nicprof/internal/fault"
 )
 
-type item struct {
+type thing struct {
 	Memory string  `yaml:"memory"`
 	Bytes  int     `yaml:"bytes"`
 	Rate   float64 `yaml:"rate,omitempty"`
@@ -18,9 +18,9 @@ type item struct {
 
 type file struct {
 	Name  string             `yaml:"name"`
-	Items []item             `yaml:"items"`
+	Items []thing            `yaml:"items"`
 	Costs map[string]float64 `yaml:"costs"`
-	One   *item              `yaml:"one"`
+	One   *thing             `yaml:"one"`
 	Any   any                `yaml:"any"`
 	Skip  string             `yaml:"-"`
 }
@@ -46,17 +46,17 @@ any: {cdf: [1, x, true, null]}
 	}
 	want := file{
 		Name:  "1200",
-		Items: []item{{Memory: "emem", Bytes: 10, Rate: .5, On: true}, {Memory: "imem", Rate: math.Inf(1)}},
+		Items: []thing{{Memory: "emem", Bytes: 10, Rate: .5, On: true}, {Memory: "imem", Rate: math.Inf(1)}},
 		Costs: map[string]float64{"alu": 1000, "hash": -2.5},
-		One:   &item{},
+		One:   &thing{},
 		Any:   map[string]any{"cdf": []any{1.0, "x", true, nil}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	for path, line := range map[string]int{"": 2, "items": 3, "items[1]": 5, "items[1].rate": 6, "items[1].bytes": 5, "one.bytes": 8, "nowhere.at[3].all": 2} {
-		if got := d.Line(path); got != line {
-			t.Errorf("Line(%q) = %d, want %d", path, got, line)
+		if got := d.place(path).line; got != line {
+			t.Errorf("%q is on line %d, want %d", path, got, line)
 		}
 	}
 	if !d.Has("one.bytes") || d.Has("items[1].bytes") {
@@ -147,7 +147,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%v is not a list of findings", err)
 		}
 		for _, finding := range e.Findings {
-			if finding.Line < 1 {
+			if finding.Line < 1 || finding.File != "f" {
 				t.Fatalf("%q: no line in %v", in, finding)
 			}
 		}

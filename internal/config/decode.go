@@ -158,7 +158,8 @@ func describe(n *yaml.Node) string {
 	return strconv.Quote(n.Value)
 }
 
-// value returns a node as maps, slices and scalars: numbers are float64.
+// value returns a node as maps, slices and scalars: numbers are float64, save
+// that JSON has no NaN and no infinity, which stay text.
 func value(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.SequenceNode:
@@ -180,7 +181,7 @@ func value(n *yaml.Node) any {
 	case "!!bool":
 		return strings.EqualFold(n.Value, "true")
 	case "!!int", "!!float":
-		if f, ok := number(n); ok {
+		if f, ok := number(n); ok && !math.IsNaN(f) && !math.IsInf(f, 0) {
 			return f
 		}
 	}
