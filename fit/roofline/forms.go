@@ -1,0 +1,363 @@
+package roofline
+
+import (
+	"math"
+	"slices"
+
+	"nicprof/internal/stats"
+)
+
+// Parameters of Eq. 1 and Eq. 2: ln A, B, ln C, ln Roof.
+const (
+	curveA = iota
+	curveB
+	curveC
+	curveRoof
+	curveParams
+)
+
+// curveLogT is ln T for 1/T = max(A + C·e^(−B/i)·i, i/Roof).
+func curveLogT(q []float64, p Point) float64 {
+	below, roof := curveSides(q, p.Intensity)
+	return -math.Log(max(below, roof))
+}
+
+func curveSides(q []float64, i float64) (below, roof float64) {
+	return math.Exp(q[curveA]) + math.Exp(q[curveC])*delayed(i, q[curveB]), i / math.Exp(q[curveRoof])
+}
+
+// delayed is e^(−b/i)·i: the accesses that a packet has to wait for.
+func delayed(i, b float64) float64 {
+	if i == 0 {
+		return 0
+	}
+	return i * math.Exp(-b/i)
+}
+
+func curveGrad(q []float64, p Point, g []float64) {
+	clear(g)
+	below, roof := curveSides(q, p.Intensity)
+	if roof > below {
+		g[curveRoof] = 1
+		return
+	}
+	access := math.Exp(q[curveC]) * delayed(p.Intensity, q[curveB])
+	g[curveA] = -math.Exp(q[curveA]) / below
+	g[curveC] = -access / below
+	if p.Intensity > 0 {
+		g[curveB] = access / p.Intensity / below
+	}
+}
+
+// curveCandidates are the nested forms of Eq. 1 and Eq. 2, fewest parameters
+// first: data that never leave the flat part, or never leave the roof, do not
+// tell the other parameters. form keeps those of one equation only.
+func curveCandidates(points []Point, form string) []candidate {
+	places := places(points)
+	m := len(places)
+	var cs []candidate
+	add := func(f string, free ...int) {
+		// One intensity more than parameters, so that a held-out one can be
+		// predicted; two parameters are as few as a slope needs.
+		if form != "" && f != form || m < 2 || len(free) > 2 && m <= len(free) {
+			return
+		}
+		c := candidate{form: f, free: free, absent: []float64{math.Inf(-1), 0, math.Inf(-1), math.Inf(1)}, logT: curveLogT, grad: curveGrad}
+		for _, j := range free {
+			c.names = append(c.names, []string{"a_us", "b", "c_us", "roof_mops"}[j])
+		}
+		c.lower, c.upper = curveBounds(places)
+		c.starts = curveStarts(places, c)
+		if slices.Contains(free, curveRoof) {
+			c.usable = func(q []float64, _ []Point) bool {
+				past := 0
+				for _, p := range places {
+					if below, roof := curveSides(q, p.Intensity); roof > below {
+						past++
+					}
+				}
+				return past >= wellPast
+			}
+		}
+		cs = append(cs, c)
+	}
+	add(Eq1, curveRoof)
+	add(Eq1, curveA)
+	add(Eq1, curveA, curveC)
+	add(Eq1, curveA, curveC, curveRoof)
+	add(Eq2, curveA, curveB, curveC)
+	add(Eq2, curveA, curveB, curveC, curveRoof)
+	return cs
+}
+
+// places returns one point an intensity, ascending, with the median throughput.
+func places(points []Point) []Point {
+	var out []Point
+	for _, i := range distinct(points, func(p Point) float64 { return p.Intensity }) {
+		var ys []float64
+		for _, p := range points {
+			if p.Intensity == i {
+				ys = append(ys, p.Mpps)
+			}
+		}
+		out = append(out, Point{Intensity: i, Mpps: stats.Median(ys)})
+	}
+	slices.SortFunc(out, func(a, b Point) int { return compare(a.Intensity, b.Intensity) })
+	return out
+}
+
+// curveBounds keeps the parameters within what data of this range could show:
+// a term that is never more than a thousandth of a packet's time is not there.
+func curveBounds(places []Point) (lower, upper []float64) {
+	slow, fast := places[0].Mpps, places[0].Mpps
+	low, high := math.Inf(1), 0.0
+	for _, p := range places {
+		slow, fast = min(slow, p.Mpps), max(fast, p.Mpps)
+		if p.Intensity > 0 {
+			low, high = min(low, p.Rate()), max(high, p.Rate())
+		}
+	}
+	top := places[len(places)-1].Intensity
+	const small, large = 1e-3, 10
+	return []float64{math.Log(small / fast), 0, math.Log(small / (fast * top)), math.Log(low / 2)},
+		[]float64{math.Log(large / slow), large * top, math.Log(large * large / (slow * top)), math.Log(high * large)}
+}
+
+// curveStarts enumerates the knee (the number of intensities below the roof)
+// and B on a grid. For both given, 1/T = A + C·u is linear in A and C and the
+// roof is the mean of ln M past the knee; for each knee the best B is kept,
+// without a roof all of them.
+func curveStarts(places []Point, c candidate) [][]float64 {
+	m := len(places)
+	bs := []float64{0}
+	if slices.Contains(c.free, curveB) {
+		top := places[m-1].Intensity
+		for b := top / 64; b <= 2*top; b *= 2 {
+			bs = append(bs, b)
+		}
+	}
+	first, last := m, m // knees
+	if slices.Contains(c.free, curveRoof) {
+		first, last = 1, m-wellPast
+		if !slices.Contains(c.free, curveA) {
+			first, last = 0, 0
+		}
+	}
+	var starts [][]float64
+	for knee := first; knee <= last; knee++ {
+		var best []float64
+		least := math.Inf(1)
+		for _, b := range bs {
+			q := slices.Clone(c.absent)
+			q[curveB] = b
+			if slices.Contains(c.free, curveA) {
+				a, slope := line(places[:knee], b, slices.Contains(c.free, curveC))
+				q[curveA] = math.Log(a)
+				if slices.Contains(c.free, curveC) {
+					q[curveC] = math.Log(slope)
+				}
+			}
+			if knee < m {
+				q[curveRoof] = 0
+				for _, p := range places[knee:] {
+					q[curveRoof] += math.Log(p.Rate()) / float64(m-knee)
+				}
+			}
+			for _, j := range c.free {
+				q[j] = min(max(q[j], c.lower[j]), c.upper[j])
+			}
+			cost := 0.0
+			for _, p := range places {
+				cost += math.Abs(math.Log(p.Mpps) - curveLogT(q, p))
+			}
+			if knee == m { // no roof: every b is a start
+				starts = append(starts, q)
+			} else if cost < least {
+				best, least = q, cost
+			}
+		}
+		if best != nil {
+			starts = append(starts, best)
+		}
+	}
+	return starts
+}
+
+// line returns A and C ≥ 0 of 1/T = A + C·u by least squares of the relative
+// error, u = e^(−b/i)·i; C = 0 where it is not asked for or does not show.
+func line(places []Point, b float64, withSlope bool) (a, c float64) {
+	var aa, ac, cc, ra, rc float64
+	for _, p := range places {
+		u, v := p.Mpps, p.Mpps*delayed(p.Intensity, b)
+		aa, ac, cc = aa+u*u, ac+u*v, cc+v*v
+		ra, rc = ra+u, rc+v
+	}
+	if det := aa*cc - ac*ac; withSlope && det > 1e-12*aa*cc {
+		a, c = (ra*cc-rc*ac)/det, (rc*aa-ra*ac)/det
+		if a > 0 && c > 0 {
+			return a, c
+		}
+		if a <= 0 {
+			return 0, rc / cc
+		}
+	}
+	return ra / aa, 0
+}
+
+// Parameters of the cores form, all logarithms: cost of a packet and of an
+// access on one core, the memory's roof, the I/O ceiling, and the sharpness of
+// the knee between them.
+const (
+	coreD0 = iota
+	coreDm
+	coreRoof
+	coreIO
+	coreSharp
+	coreParams
+)
+
+// coreLogT is ln T for 1/T = the p-norm of (D0 + i·Dm)/cores, i/Roof and 1/IO.
+func coreLogT(q []float64, p Point) float64 {
+	u := [3]float64{(math.Exp(q[coreD0]) + p.Intensity*math.Exp(q[coreDm])) / float64(p.Cores),
+		p.Intensity / math.Exp(q[coreRoof]), 1 / math.Exp(q[coreIO])}
+	top := max(u[0], u[1], u[2])
+	if top == 0 {
+		return math.Inf(1)
+	}
+	sharp, sum := math.Exp(q[coreSharp]), 0.0
+	for _, v := range u {
+		sum += math.Pow(v/top, sharp)
+	}
+	return -math.Log(top) - math.Log(sum)/sharp
+}
+
+// coreCandidates are the forms with and without each ceiling. With a single
+// intensity the cost of an access is part of the packet's.
+func coreCandidates(points []Point, intensities int) []candidate {
+	var cs []candidate
+	cells := len(distinct(points, func(p Point) [2]float64 { return [2]float64{p.Intensity, float64(p.Cores)} }))
+	inf := math.Inf(1)
+	add := func(free ...int) {
+		if intensities < 2 {
+			free = slices.DeleteFunc(free, func(j int) bool { return j == coreDm })
+		}
+		if cells <= len(free) {
+			return
+		}
+		c := candidate{form: Cores, free: free, absent: []float64{-inf, -inf, inf, inf, math.Log(hardKnee)}, logT: coreLogT}
+		for _, j := range free {
+			c.names = append(c.names, []string{"d0_us", "dm_us", "roof_mops", "io_mpps", "sharpness"}[j])
+		}
+		c.lower, c.upper = coreBounds(points)
+		c.starts = coreStarts(points, c)
+		if slices.Contains(free, coreSharp) {
+			c.usable = func(q []float64, points []Point) bool { return ceilingsReached(q, c, points) }
+		}
+		cs = append(cs, c)
+	}
+	add(coreD0, coreDm)
+	add(coreD0, coreDm, coreRoof, coreSharp)
+	add(coreD0, coreDm, coreIO, coreSharp)
+	add(coreD0, coreDm, coreRoof, coreIO, coreSharp)
+	return cs
+}
+
+// hardKnee is the sharpness from which the p-norm cannot be told from a
+// minimum: at the knee of two terms it is 0.35 % low.
+const hardKnee = 200
+
+// ceilingsReached says whether each ceiling of c holds some point to within a
+// tenth: one that none touches is a free number.
+func ceilingsReached(q []float64, c candidate, points []Point) bool {
+	for _, j := range []int{coreRoof, coreIO} {
+		if !slices.Contains(c.free, j) {
+			continue
+		}
+		ceiling := math.Exp(q[j])
+		if !slices.ContainsFunc(points, func(p Point) bool {
+			if j == coreRoof {
+				return p.Rate() > softPast*ceiling
+			}
+			return p.Mpps > softPast*ceiling
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+func coreBounds(points []Point) (lower, upper []float64) {
+	slowest, fastest, rate, top := math.Inf(1), 0.0, 0.0, 0.0
+	mpps := 0.0
+	for _, p := range points {
+		perCore := p.Mpps / float64(p.Cores)
+		slowest, fastest = min(slowest, perCore), max(fastest, perCore)
+		rate, mpps, top = max(rate, p.Rate()), max(mpps, p.Mpps), max(top, p.Intensity)
+	}
+	const small, large = 1e-4, 10
+	top, rate = max(top, 1), max(rate, mpps*small)
+	return []float64{math.Log(small / fastest), math.Log(small / (fastest * top)), math.Log(rate / large), math.Log(mpps / large), 0},
+		[]float64{math.Log(large / slowest), math.Log(large / (slowest / top)), math.Log(rate * large), math.Log(mpps * large), math.Log(hardKnee)}
+}
+
+// coreStarts enumerates the roof (the rate of each place, since one of them
+// lies on it if there is one) and the sharpness; the points well below the
+// roof and the I/O ceiling give the cost on a core by linear least squares.
+func coreStarts(points []Point, c candidate) [][]float64 {
+	has := func(j int) bool { return slices.Contains(c.free, j) }
+	roofs, ios := []float64{math.Inf(1)}, []float64{math.Inf(1)}
+	if has(coreRoof) {
+		roofs = levels(points, Point.Rate)
+	}
+	if has(coreIO) {
+		ios = levels(points, func(p Point) float64 { return p.Mpps })
+	}
+	sharps := []float64{hardKnee}
+	if has(coreSharp) {
+		sharps = []float64{4, 16, 64}
+	}
+	var starts [][]float64
+	for _, roof := range roofs {
+		for _, io := range ios {
+			var below []Point // as on one core
+			for _, p := range points {
+				if p.Rate() < softPast*roof && p.Mpps < softPast*io {
+					below = append(below, Point{Intensity: p.Intensity, Mpps: p.Mpps / float64(p.Cores)})
+				}
+			}
+			if len(below) == 0 {
+				continue
+			}
+			d0, dm := line(below, 0, has(coreDm))
+			for _, sharp := range sharps {
+				q := []float64{math.Log(d0), math.Log(dm), math.Log(roof), math.Log(io), math.Log(sharp)}
+				for j := range q {
+					if has(j) {
+						q[j] = min(max(q[j], c.lower[j]), c.upper[j])
+					} else {
+						q[j] = c.absent[j]
+					}
+				}
+				starts = append(starts, q)
+			}
+		}
+	}
+	return starts
+}
+
+// levels returns up to eight values of y, spread over the upper half of its
+// order: where a ceiling may lie.
+func levels(points []Point, y func(Point) float64) []float64 {
+	ys := make([]float64, len(points))
+	for k, p := range points {
+		ys[k] = y(p)
+	}
+	s := stats.Sorted(ys)
+	var out []float64
+	for p := 30.0; p <= 100; p += 10 {
+		if v := s.Percentile(p); v > 0 && !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
