@@ -11,11 +11,14 @@ import (
 	"nicprof/traffic"
 )
 
-// Driver measures programs on one board with one backend.
+// Driver measures programs on one board with one backend. It may be called by
+// several goroutines; a driver that owns a real machine lets one in at a time.
 type Driver interface {
 	Board() *board.Board
-	// Measure runs p under t. It returns an error wrapping ErrProgram for a
-	// program that the board cannot run, and ctx.Err() when interrupted.
+	// Measure runs p under t. It returns an input fault for a program or
+	// options that the board cannot run, and ctx.Err() when interrupted. The
+	// same arguments give the same sample where the backend is emulated. Index,
+	// Key and Group of the sample are the caller's.
 	Measure(ctx context.Context, p program.Program, t traffic.Traffic, o Options) (Sample, error)
 }
 
@@ -28,6 +31,12 @@ type Options struct {
 	MaxRuns   int     `json:"max_runs,omitempty"`  // most replications; 0: 8
 	Profile   bool    `json:"profile,omitempty"`   // collect the Profile
 }
+
+// Status of a sample.
+const (
+	StatusOK     = "ok"
+	StatusFailed = "failed"
+)
 
 // Latency percentiles of one packet through the board, µs.
 type Latency struct {
