@@ -1,8 +1,13 @@
 // Package model is the fitted performance model of a board: the file others
 // load, Predict and Explain. Emulators lie below it and cannot read it.
+//
+// Times are in µs, rates in Mpps (million packets a second) or Mops/s, so that
+// a rate is the inverse of a time without a factor.
 package model
 
 import (
+	"sync/atomic"
+
 	"nicprof/program"
 	"nicprof/traffic"
 )
@@ -18,6 +23,15 @@ type Value struct {
 	High       float64 `json:"high,omitempty"`
 	Identified bool    `json:"identified"`
 	Note       string  `json:"note,omitempty"`
+}
+
+// Rel returns the half-width of the interval relative to the value, 0 when
+// there is none.
+func (v Value) Rel() float64 {
+	if !v.Identified || v.Value <= 0 || v.High <= v.Low {
+		return 0
+	}
+	return (v.High - v.Low) / 2 / v.Value
 }
 
 // Quality is the goodness of a fit.
@@ -53,8 +67,194 @@ type Roofline struct {
 	Quality Quality      `json:"quality"`
 }
 
+// Class is a kind of access: memory, operation and mode.
+type Class struct {
+	Memory string       `json:"memory"`
+	Op     program.Op   `json:"op"`
+	Mode   program.Mode `json:"mode"`
+}
+
+func (c Class) String() string { return c.Memory + "." + string(c.Op) + "." + string(c.Mode) }
+
+// Engine is the (memory, mode) a class goes through, such as "emem.atomic".
+func (c Class) Engine() string { return c.Memory + "." + string(c.Mode) }
+
+// Memory is what the board's description says of a memory: its capacity, and
+// what an access that leaves something out means.
+type Memory struct {
+	Name          string   `json:"name"`
+	Bytes         int64    `json:"bytes"`
+	LineBytes     int64    `json:"line_bytes"`
+	Banks         int      `json:"banks"`
+	BankBytes     int64    `json:"bank_bytes"` // interleave between banks
+	CacheBytes    int64    `json:"cache_bytes,omitempty"`
+	CacheLine     int64    `json:"cache_line_bytes,omitempty"`
+	DefaultSpan   int64    `json:"default_span"`
+	DefaultStride int64    `json:"default_stride,omitempty"`
+	Engines       []Engine `json:"engines"`
+}
+
+// Engine executes the commands of one mode; a larger access is several
+// commands. Front names the pipeline that its commands pass: engines of one
+// Front add their demands.
+type Engine struct {
+	Mode     program.Mode `json:"mode"`
+	MaxBytes int          `json:"max_bytes"`
+	Front    string       `json:"front"`
+	Posted   []program.Op `json:"posted,omitempty"` // operations that nobody waits for
+}
+
+// Demand is the time of one packet on a resource.
+type Demand struct {
+	Resource string `json:"resource"`
+	US       Value  `json:"us"`
+}
+
+// Base is a base program as fitted: CoreUS of one core a packet, AccessUS of
+// one core a memory command, LockUS of one core a lock taken, the packet-I/O
+// ceiling, and its own time on the memories' engines. BareMpps is its rate
+// without any access.
+type Base struct {
+	Name      string   `json:"name"`
+	Cores     int      `json:"cores"`
+	Threads   int      `json:"threads"`
+	PerPacket bool     `json:"index_per_packet"` // one element a packet and access line
+	BareMpps  Value    `json:"bare_mpps"`
+	IOMpps    Value    `json:"io_mpps"`
+	CoreUS    Value    `json:"core_us"`
+	AccessUS  Value    `json:"access_us"`
+	LockUS    Value    `json:"lock_us"`
+	Demand    []Demand `json:"demand,omitempty"`
+}
+
+// OpCost is the core time of one stateless operation of a kind, µs.
+type OpCost struct {
+	Kind string `json:"kind"`
+	US   Value  `json:"us"`
+}
+
+// Cost is what one command of a class and size demands, µs: of its engine's
+// front, of one bank, of the addressed line, and, when it misses the cache, of
+// the DRAM behind it and (MissFront) once more of the front.
+type Cost struct {
+	Class
+	Bytes     int   `json:"bytes"`
+	Front     Value `json:"front_us"`
+	Bank      Value `json:"bank_us"`
+	Line      Value `json:"line_us"`
+	Miss      Value `json:"miss_us"`
+	MissFront Value `json:"miss_front_us"`
+}
+
+// Pair is the finding of a pair of classes: whether they share a bottleneck.
+// The evidence is the mean absolute error, per cent, of both hypotheses over N
+// pair samples on which they differ by more than the noise.
+type Pair struct {
+	A           Class   `json:"a"`
+	B           Class   `json:"b"`
+	Verdict     string  `json:"verdict"` // shared, disjoint, not decided
+	N           int     `json:"n"`
+	HarmonicPct float64 `json:"harmonic_error_pct"`
+	MinPct      float64 `json:"min_error_pct"`
+	Margin      float64 `json:"margin"` // worse error over better error
+	Note        string  `json:"note,omitempty"`
+}
+
+// Verdicts of a Pair.
+const (
+	Shared     = "shared"
+	Disjoint   = "disjoint"
+	NotDecided = "not decided"
+)
+
+// Group is a leaf of the composition tree: engines whose accesses combine as a
+// weighted harmonic mean. Between groups the slowest counts.
+type Group struct {
+	Name    string   `json:"name"`
+	Engines []string `json:"engines"`
+}
+
+// Lock holds what was fitted of one lock idiom under one base. LockMpps is one
+// lock's rate with an empty section, FreeMpps the same program's with the lock
+// left out, Threads = FreeMpps/LockMpps (Eq. 6). Linear is the largest number
+// of equally hit locks at which the rate still grows linearly. HoldUS is the
+// part of the hold time that is neither a round trip nor the section.
+type Lock struct {
+	Idiom    program.Idiom `json:"idiom"`
+	Base     string        `json:"base"`
+	LockMpps Value         `json:"lock_mpps"`
+	FreeMpps Value         `json:"free_mpps"`
+	Threads  Value         `json:"n_thread"`
+	Linear   int           `json:"linear_locks"`
+	ErrorPct float64       `json:"error_pct"` // mean error of Eq. 6 over the scan
+	HoldUS   Value         `json:"hold_us"`
+}
+
+// RuleError is a rule's error on samples left out of the fit, per cent.
+type RuleError struct {
+	Rule    string  `json:"rule"`
+	N       int     `json:"n"`
+	MeanPct float64 `json:"mean_pct"`
+	P95Pct  float64 `json:"p95_pct"`
+	MaxPct  float64 `json:"max_pct"`
+}
+
+// Model is the fitted model of a board. Build one with fit.Fit or Load; Predict
+// may be called from several goroutines while nobody changes the fields.
+type Model struct {
+	Schema       string      `json:"schema"`
+	Board        string      `json:"board"`
+	BoardClass   string      `json:"class"`
+	Backends     []string    `json:"backends"` // of the samples: emulated, native, remote, imported
+	Suite        string      `json:"suite,omitempty"`
+	Seed         uint64      `json:"seed"`
+	Version      string      `json:"version"` // of the program that fitted
+	Samples      int         `json:"samples"`
+	ClockMHz     float64     `json:"clock_mhz,omitempty"`
+	LinkGbps     float64     `json:"link_gbps,omitempty"`
+	Memories     []Memory    `json:"memories"`
+	Bases        []Base      `json:"bases"` // the first is the default
+	Stateless    []OpCost    `json:"stateless"`
+	Rooflines    []Roofline  `json:"rooflines"`
+	Costs        []Cost      `json:"costs"`
+	Queueing     Queueing    `json:"queueing"`
+	Interference []Pair      `json:"interference"`
+	Composition  []Group     `json:"composition"`
+	Locks        []Lock      `json:"locks"`
+	Rules        []RuleError `json:"rules"`
+	DefaultRule  string      `json:"default_rule"`
+	Quality      Quality     `json:"quality"` // of the default rule on the fitted samples
+	Notes        []string    `json:"notes,omitempty"`
+
+	idx atomic.Pointer[index]
+}
+
 // Traffic and Program are the arguments of Predict, as of Driver.Measure.
 type (
 	Program = program.Program
 	Traffic = traffic.Traffic
 )
+
+// Queueing says how sharply the resources' bounds meet. Inner joins a core's
+// issue time with its contexts' round trips, Outer joins all resources: 1/T is
+// the norm (Σ D^p)^(1/p) of the times, p → ∞ being the hard bottleneck law.
+// BaseWaitUS is the time that a packet of the base waits outside its core, and
+// Latency a command's round trip by memory, µs. Depth is the number of commands
+// that an engine has in flight: busy lines beyond it stay idle.
+type Queueing struct {
+	Inner      Value     `json:"inner"`
+	Outer      Value     `json:"outer"`
+	BaseWaitUS Value     `json:"base_wait_us"`
+	Latency    []Latency `json:"latency"`
+	Depth      Value     `json:"depth"`        // commands in flight of an engine
+	LockMemory string    `json:"lock_memory"`  // where lock words lie
+	TestUS     Value     `json:"test_set_us"`  // engine time of one attempt at a lock
+	SpinUS     Value     `json:"spin_loop_us"` // core time between two attempts
+}
+
+// Latency is the round trip of a command, µs, and what a cache miss adds.
+type Latency struct {
+	Memory string `json:"memory"`
+	US     Value  `json:"us"`
+	MissUS Value  `json:"miss_us"`
+}

@@ -1,0 +1,168 @@
+package model
+
+import "math"
+
+// population is a set of cache lines that are hit equally often.
+type population struct {
+	lines float64
+	rate  float64 // hits a packet of each line
+}
+
+// misses sets how many commands of each access miss its memory's cache, by
+// Che's approximation: a line is there if it was hit within the characteristic
+// time in which the cache's worth of distinct lines is hit.
+func (j *job) misses() {
+	for k := range j.x.memories {
+		mem := &j.x.memories[k]
+		if mem.CacheBytes > 0 {
+			j.missesOf(mem)
+		}
+	}
+}
+
+func (j *job) missesOf(mem *memoryIndex) {
+	capacity := float64(mem.CacheBytes / mem.CacheLine)
+	total := 0.0
+	for k := range j.accesses {
+		if a := &j.accesses[k]; a.mem == mem && j.firstOfArray(k) == k {
+			total += a.cacheLines()
+		}
+	}
+	if total <= capacity {
+		return
+	}
+	var buffer [128]population
+	ps := buffer[:0]
+	for k := range j.accesses {
+		a := &j.accesses[k]
+		if a.mem != mem {
+			continue
+		}
+		if a.Popularity == "zipf" && a.span > 1 {
+			ps = a.ranks(ps, j.draws(a))
+			continue
+		}
+		if j.firstOfArray(k) != k {
+			continue
+		}
+		rate := 0.0
+		for o := range j.accesses {
+			if b := &j.accesses[o]; j.firstOfArray(o) == k && b.Popularity != "zipf" {
+				rate += j.draws(b)
+			}
+		}
+		lines := a.cacheLines()
+		ps = append(ps, population{lines, rate * a.linesEach() / lines})
+	}
+	t := characteristic(ps, capacity)
+	var one [64]population
+	for k := range j.accesses {
+		a := &j.accesses[k]
+		if a.mem != mem {
+			continue
+		}
+		draws := j.draws(a)
+		ratio := 0.0
+		if a.Popularity == "zipf" && a.span > 1 {
+			hits := 0.0
+			for _, p := range a.ranks(one[:0], draws) {
+				hits += p.lines * p.rate * math.Exp(-p.rate*t)
+			}
+			ratio = hits / (draws * a.linesEach())
+		} else {
+			for _, p := range ps {
+				if p.lines == a.cacheLines() {
+					ratio = math.Exp(-p.rate * t)
+				}
+			}
+		}
+		// commands that miss: a command of several lines misses once
+		perCommand := math.Ceil(math.Min(float64(a.Bytes), float64(a.engine.MaxBytes)) / float64(mem.CacheLine))
+		a.missing = draws * ratio * math.Ceil(float64(a.Bytes)/float64(mem.CacheLine)) / perCommand
+	}
+}
+
+// firstOfArray returns the first access to the same array: accesses of equal
+// span and stride share one.
+func (j *job) firstOfArray(k int) int {
+	a := &j.accesses[k]
+	for o := range k {
+		if b := &j.accesses[o]; b.mem == a.mem && b.span == a.span && b.stride == a.stride {
+			return o
+		}
+	}
+	return k
+}
+
+// draws is the number of elements that an access chooses a packet.
+func (j *job) draws(a *access) float64 {
+	if j.base.PerPacket {
+		return min(1, a.PerPacket)
+	}
+	return a.PerPacket
+}
+
+// linesEach is the number of cache lines that one element touches.
+func (a *access) linesEach() float64 { return math.Ceil(float64(a.Bytes) / float64(a.mem.CacheLine)) }
+
+// cacheLines is the cache that the array takes: elements further apart than a
+// line leave sets unused, so they count with their distance.
+func (a *access) cacheLines() float64 {
+	return max(1, float64(a.span)*float64(a.stride)/float64(a.mem.CacheLine))
+}
+
+// ranks appends a Zipf array's lines by doubling ranges of ranks.
+func (a *access) ranks(ps []population, draws float64) []population {
+	n := float64(a.span)
+	// several elements a line: ranks are scattered, so a line takes the rate of
+	// its most popular element
+	perLine := max(1, float64(a.mem.CacheLine)/float64(a.stride))
+	weight := max(1, float64(a.stride)/float64(a.mem.CacheLine))
+	h := harmonic(n, a.Alpha)
+	before := 0.0
+	for lo := 1.0; lo <= n; lo *= 2 {
+		hi := min(2*lo-1, n)
+		mass := harmonic(hi, a.Alpha)
+		count := hi - lo + 1
+		rate := draws * (mass - before) / h / count
+		lines := count * weight
+		if count > perLine {
+			lines = count / perLine * weight
+			rate *= perLine
+		}
+		ps = append(ps, population{lines, rate})
+		before = mass
+	}
+	return ps
+}
+
+// characteristic solves Σ lines·(1 − e^(−rate·t)) = capacity for t, packets.
+func characteristic(ps []population, capacity float64) float64 {
+	filled := func(t float64) float64 {
+		sum := 0.0
+		for _, p := range ps {
+			sum += p.lines * -math.Expm1(-p.rate*t)
+		}
+		return sum
+	}
+	lo, hi := 0.0, 1.0
+	for filled(hi) < capacity {
+		lo = hi
+		hi *= 4
+		if hi > 1e15 {
+			return math.Inf(1)
+		}
+	}
+	for range 24 {
+		mid := (lo + hi) / 2
+		if lo > 0 {
+			mid = math.Sqrt(lo * hi)
+		}
+		if filled(mid) < capacity {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return (lo + hi) / 2
+}

@@ -1,0 +1,272 @@
+package model
+
+import (
+	"math"
+	"slices"
+
+	"nicprof/internal/fault"
+	"nicprof/program"
+	"nicprof/traffic"
+)
+
+// wireTime is the time of the mean packet on the board's link, µs.
+func (j *job) wireTime(m *Model) float64 {
+	if m.LinkGbps <= 0 {
+		return 0
+	}
+	return (j.packet + wireOverhead) * 8 / m.LinkGbps / 1000
+}
+
+// commands returns into how many commands an access falls.
+func (a *access) commands() float64 {
+	return math.Ceil(float64(a.Bytes) / float64(a.engine.MaxBytes))
+}
+
+// coreTime is the issue time of a packet on its core, µs.
+func (j *job) coreTime() float64 {
+	us := j.base.CoreUS.Value
+	for i, kind := range program.Kinds {
+		if n := j.p.Stateless[kind]; n > 0 {
+			us += n * j.x.kinds[i]
+		}
+	}
+	for i := range j.accesses {
+		us += j.accesses[i].PerPacket * j.accesses[i].commands() * j.base.AccessUS.Value
+	}
+	return us + float64(len(j.p.Locks))*(2*j.base.AccessUS.Value+j.base.LockUS.Value)
+}
+
+// footprint is how an access spreads over the lines and banks of its memory.
+type footprint struct {
+	hot   float64 // share of the hottest line
+	lines float64 // that are hit about equally, for the depth of the engine's queue
+	bank  float64 // share of the hottest bank
+}
+
+func (a *access) footprint() footprint {
+	n, stride := float64(a.span), float64(a.stride)
+	perLine := max(1, float64(a.mem.LineBytes)/stride)
+	f := footprint{hot: min(1, perLine/n)}
+	f.lines = 1 / f.hot
+	interleave := float64(a.mem.BankBytes)
+	period := interleave * float64(a.mem.Banks)
+	switch {
+	case a.mem.Banks <= 1 || n*stride <= interleave:
+		f.bank = 1
+	case stride >= period && math.Mod(stride, period) == 0:
+		f.bank = 1
+	default:
+		full := math.Floor(n * stride / period)
+		rest := n*stride - full*period
+		f.bank = (full*interleave + min(rest, interleave)) / (n * stride)
+	}
+	if a.Popularity == "zipf" && a.span > 1 {
+		h := harmonic(n, a.Alpha)
+		top := 1 / h
+		f.hot = min(1, top+(1-top)*(perLine-1)/n)
+		f.lines = 1
+		// elements fall on banks at random: the expected excess of the fuller one
+		spread := math.Sqrt(harmonic(n, 2*a.Alpha)) / h
+		f.bank = max(f.bank, min(1, f.bank+spread*(1-f.bank)*0.8))
+	}
+	return f
+}
+
+// harmonic is Σ k^−s for k = 1..n by Euler and Maclaurin's formula, exact to
+// 1e-6.
+func harmonic(n, s float64) float64 {
+	const exact = 10
+	sum := 0.0
+	for k := 1.0; k <= min(n, exact); k++ {
+		sum += math.Pow(k, -s)
+	}
+	if n <= exact {
+		return sum
+	}
+	const a = float64(exact)
+	fa, fn := math.Pow(a, -s), math.Pow(n, -s)
+	if s == 1 {
+		sum += math.Log(n / a)
+	} else {
+		sum += (n*fn - a*fa) / (1 - s)
+	}
+	return sum + (fn-fa)/2 + s/12*(fa/a-fn/n)
+}
+
+func zipfTop(n int64, alpha float64) float64 { return 1 / harmonic(float64(n), alpha) }
+
+// elementShare returns the packet share of a lock array's hottest element, and
+// of the largest flow on it (0 when packets hash to elements one by one).
+func elementShare(l *program.Lock, f traffic.Flows) (hot, flow float64) {
+	e := float64(l.Elements)
+	if l.Hash {
+		return 1 / e, 0
+	}
+	n := float64(max(1, f.Count))
+	switch {
+	case len(f.Shares) > 0:
+		flow = f.Shares[0]
+		for i := 0; i < len(f.Shares); i += l.Elements {
+			hot += f.Shares[i]
+		}
+		return hot, flow
+	case f.Popularity == "zipf":
+		h := harmonic(n, f.Alpha)
+		const exact = 16
+		k := 0.0
+		for ; k < exact && k*e < n; k++ {
+			hot += math.Pow(1+k*e, -f.Alpha) / h
+		}
+		if k*e < n {
+			hot += (1 - harmonic(k*e, f.Alpha)/h) / e
+		}
+		return hot, 1 / h
+	}
+	return math.Ceil(n/e) / n, 1 / n
+}
+
+// resources predicts by the bottleneck law: each resource's time a packet is
+// the sum of what the base, the accesses and the locks demand of it, and the
+// times join in a norm.
+func (m *Model) resources(j *job, out *resourceTimes) error {
+	x := j.x
+	out.n = len(x.names)
+	q := &m.Queueing
+	us := out.us[:len(x.names)]
+	us[resIO] = max(1/j.base.IOMpps.Value, j.wireTime(m))
+	for _, d := range j.demands {
+		if j.base != &j.custom {
+			us[d.resource] += d.us
+		}
+	}
+	core := j.coreTime()
+	trip := core + q.BaseWaitUS.Value // unloaded round trip of a packet
+	var banks [maxResources]float64
+	var lines [maxResources]float64 // by access: its array's hottest line
+	var variance float64
+	j.misses()
+	for k := range j.accesses {
+		a := &j.accesses[k]
+		class := a.engine.class(a.Op)
+		if class == nil {
+			return fault.Inputf("the model has no cost of %s: it was fitted without it", Class{a.Memory, a.Op, a.Mode})
+		}
+		fp := a.footprint()
+		posted := slices.Contains(a.engine.Posted, a.Op)
+		full := a.Bytes / a.engine.MaxBytes
+		rest := a.Bytes % a.engine.MaxBytes
+		var c commandCost
+		count := float64(full)
+		if full > 0 {
+			c = class.at(a.engine.MaxBytes)
+			c.front, c.bank, c.line = c.front*count, c.bank*count, c.line*count
+		}
+		if rest > 0 {
+			r := class.at(rest)
+			c.front, c.bank, c.line = c.front+r.front, c.bank+r.bank, c.line+r.line
+			c.miss, c.missFront, c.rel = max(c.miss, r.miss), max(c.missFront, r.missFront), max(c.rel, r.rel)
+			count++
+		}
+		i := a.PerPacket
+		us[a.engine.front] += i * c.front
+		variance += sq(i * c.front * c.rel)
+		banks[k] = i * c.bank
+		depth := 1.0
+		if q.Depth.Value > 0 {
+			depth += (fp.lines - 1) / q.Depth.Value
+		}
+		at := k
+		for o := range k {
+			if b := &j.accesses[o]; b.mem == a.mem && b.span == a.span && b.stride == a.stride {
+				at = o
+				break
+			}
+		}
+		lines[at] += i * c.line * fp.hot * min(depth, fp.lines)
+		us[a.mem.line] = max(us[a.mem.line], lines[at])
+		if !posted {
+			trip += i * count * a.mem.latency
+		}
+		if a.missing > 0 {
+			us[a.mem.dram] += a.missing * c.miss
+			us[a.engine.front] += a.missing * c.missFront
+			if !posted {
+				trip += a.missing * a.mem.missLatency
+			}
+		}
+		us[a.mem.bank] += banks[k] * fp.bank
+	}
+	contexts := float64(j.cores * j.threads)
+	out.locksAt = out.n
+	var lk lockWork
+	if len(j.p.Locks) > 0 {
+		trip += m.lockDemand(j, us, &lk)
+	}
+	us[resCores] = norm2(core/float64(j.cores), trip/contexts, q.Inner.Value)
+	free := join(us, q.Outer.Value)
+	out.mpps = 1 / free
+	for l := range j.p.Locks {
+		out.us[out.n] = m.lockTime(j, l, us, trip, free, &lk, out)
+		out.n++
+	}
+	if len(j.p.Locks) > 0 {
+		out.mpps = 1 / join(out.us[:out.n], q.Outer.Value)
+	}
+	for r := range out.n {
+		if out.us[r] > out.us[out.bottleneck] {
+			out.bottleneck = r
+		}
+	}
+	switch {
+	case out.bottleneck == resIO:
+		out.rel = j.base.IOMpps.Rel()
+	case out.bottleneck == resCores:
+		out.rel = j.base.CoreUS.Rel()
+	case out.us[out.bottleneck] > 0:
+		out.rel = math.Sqrt(variance) / out.us[out.bottleneck]
+	}
+	return nil
+}
+
+func sq(x float64) float64 { return x * x }
+
+// norm2 is (a^p + b^p)^(1/p), the larger of both for p = 0 (not fitted).
+func norm2(a, b, p float64) float64 {
+	if a < b {
+		a, b = b, a
+	}
+	if p <= 0 || b <= 0 {
+		return a
+	}
+	return a * math.Pow(1+math.Pow(b/a, p), 1/p)
+}
+
+// join is the norm of the resources' times.
+func join(us []float64, p float64) float64 {
+	worst := slices.Max(us)
+	if p <= 0 {
+		return worst
+	}
+	sum := 0.0
+	for _, v := range us {
+		// far from the knee a resource adds nothing
+		if r := v / worst; r > 0.5 {
+			sum += math.Pow(r, p)
+		}
+	}
+	return worst * math.Pow(sum, 1/p)
+}
+
+// meanBytes is the mean of a packet size distribution.
+func meanBytes(s *traffic.Sizes) float64 {
+	mean, p, last := 0.0, 0.0, 0.0
+	for k, b := range s.Bytes {
+		at := b
+		if s.Linear && k > 0 {
+			at = (b + last) / 2
+		}
+		mean += (s.P[k] - p) * at
+		p, last = s.P[k], b
+	}
+	return mean
+}
