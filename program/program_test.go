@@ -77,7 +77,7 @@ func TestParseComplaints(t *testing.T) {
 		{access("memory: emem, op: read, mode: bulk, bytes: 4, per_packet: 1, popularity: hot"), `p.yaml:3: accesses[1].popularity: "hot" is not a popularity; expected uniform or zipf`},
 		{access("memory: emem, op: read, mode: bulk, byts: 4, per_packet: 1"), `p.yaml:3: accesses[1]: unknown key "byts"; known are memory, op, mode, bytes, per_packet, span, stride, popularity, alpha`},
 		{"name: x\naccesses:\n\t- {memory: emem}\n", "p.yaml:3: a tab in the indentation; indent YAML with spaces"},
-		{"packet_bytes: 20\n", "p.yaml:1: packet_bytes: 20 is not a packet size; expected 60..9216 bytes"},
+		{"packet_bytes: 20\n", "p.yaml:1: packet_bytes: 20 is not a packet size; expected 64..9216 bytes"},
 		{"packet_bytes: 0\n", "p.yaml:1: packet_bytes: the packet size is 0; leave it out for the default"},
 		{"stateless: lots\n", "p.yaml:1: stateless: expected a number of ALU operations, or numbers by kind such as {alu: 120, hash: 1}"},
 		{"stateless:\n  alu: 1\n  fft: 2\n", "p.yaml:3: stateless.fft: unknown kind of operation; known are alu, multiply, modulo, hash, checksum, header"},

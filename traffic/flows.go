@@ -12,7 +12,7 @@ import (
 // Limits of what can be described.
 const (
 	MaxFlows       = 1 << 40
-	MinPacketBytes = 60   // Ethernet frame without its check sequence
+	MinPacketBytes = 64   // Ethernet frame with its check sequence
 	MaxPacketBytes = 9216 // jumbo frame
 	MaxAlpha       = 20   // beyond it the first rank has all packets in float64
 )
