@@ -1,0 +1,681 @@
+package nfp
+
+import (
+	"context"
+	"fmt"
+
+	"nicprof/program"
+	"nicprof/sim"
+	"nicprof/traffic"
+)
+
+// Event kinds of the machine.
+const (
+	evReady   = iota // Actor: context that wants its microengine
+	evIssued         // Actor: context whose issue chunk has ended
+	evArrival        // a packet reaches the board (traffic with a rate)
+	evAdmit          // Actor: engine whose queue has room for a waiting command
+)
+
+type stepKind uint8
+
+const (
+	stepBase    stepKind = iota // a chunk of the base program, then a swap
+	stepIssue                   // stateless work, no swap
+	stepAccess                  // memory commands
+	stepAcquire                 // lock
+	stepRelease                 // unlock
+)
+
+// demand is the base program's own posted commands at the end of a chunk.
+type demand struct {
+	engine *engine
+	cost   cost
+	each   float64
+}
+
+// step is one entry of the program that every packet runs through.
+type step struct {
+	kind     stepKind
+	last     bool // of the packet
+	op       program.Op
+	atomic   bool
+	posted   bool
+	issue    sim.Time
+	engine   *engine
+	array    int
+	times    int     // accesses a packet, whole
+	fraction float64 // and the chance of one more
+	sizes    []int64 // bytes of each command of one access
+	costs    []cost
+	zipf     *traffic.Zipf
+	scatter  *traffic.Permutation
+	lock     int
+	demands  []demand
+	frame    []string
+
+	issued account   // on the microengine
+	memory []account // by bank
+}
+
+// account sums the visits and times of one place in the program.
+type account struct {
+	visits     int64
+	busy, wait sim.Time
+}
+
+func (s *step) bytes() int64 {
+	var n int64
+	for _, v := range s.sizes {
+		n += v
+	}
+	return n
+}
+
+// lock is an array of lock words, served by the idiom that the program names.
+type lock struct {
+	name   string
+	idiom  program.Idiom
+	hash   bool
+	words  []lockWord
+	base   int64 // address of the first word
+	stride int64
+	test   cost // test_set, or the ticket's fetch-and-add
+	free   cost // the releasing write
+	spin   sim.Time
+	sleep  sim.Time
+}
+
+const wordBytes = 4
+
+func (l *lock) address(word int32) int64 { return l.base + int64(word)*l.stride }
+
+// lockWord is one lock: its holder, and for tickets the queue of contexts.
+type lockWord struct {
+	holder      int32
+	first, last int32
+	held        sim.Time // total
+	since       sim.Time
+}
+
+// thread is a hardware context working on one packet.
+type thread struct {
+	began   sim.Time // of the packet: handed over by packet I/O
+	step    int32
+	left    int32 // accesses left in the step
+	command int32 // command within the access
+	element int64 // address of the element
+	word    int32 // of the lock being taken or held
+	next    int32 // in a ticket queue
+	flow    int64
+	trying  bool // spinning: the first attempt has been made
+	ready   sim.Time // since when it has waited for its microengine or command
+}
+
+// microengine runs one context at a time; the others wait in ready.
+type microengine struct {
+	running int32
+	ready   []int32
+	busy    sim.Time
+}
+
+// machine is one run.
+type machine struct {
+	cycle     float64 // ps
+	jitter    float64
+	cores     int
+	threads   int
+	perPacket bool // one element a packet and access line
+	program   string
+
+	kernel   *sim.Kernel
+	issue    *sim.Stream
+	latency  *sim.Stream
+	choice   *sim.Stream
+	flows    *sim.Stream
+	arrivals *sim.Stream
+	sizes    *sim.Stream
+
+	memories []*memory
+	queues   []*engine // by id
+	steps    []step
+	locks    []*lock
+	contexts []thread
+	engines  []microengine
+
+	io          sim.Server
+	ioInterval  sim.Time
+	wirePerByte float64 // ps
+	packetBytes float64
+	sizeDist    *traffic.Sizes
+	arrival     float64 // mean gap in ps, 0: saturate
+	flowSampler traffic.Popularity
+	idle        []int32            // contexts without a packet (traffic with a rate)
+	waiting     sim.Line[sim.Time] // arrival times of packets without a context
+	meters      []meter
+
+	warm, want, batch int
+	done              int
+	start             sim.Time
+	batchStart        sim.Time
+	measuring         bool
+	profile           bool
+	watch             func() // after each event, for tests
+	result            Result
+}
+
+func (m *machine) cycles(n float64) sim.Time { return sim.Time(n*m.cycle + 0.5) }
+
+// run is the event loop. It allocates nothing per event.
+func (m *machine) run(ctx context.Context) (*Result, error) {
+	m.result.Batches = make([]sim.Time, 0, m.want/m.batch+1)
+	m.result.Latency = make([]sim.Time, 0, m.want)
+	if m.warm == 0 {
+		m.begin()
+	}
+	if m.arrival > 0 {
+		for c := len(m.contexts) - 1; c >= 0; c-- {
+			m.idle = append(m.idle, int32(c))
+		}
+		m.kernel.At(m.gap(), evArrival, 0, 0)
+	} else {
+		// contexts in turn over the microengines, as the load balancer deals
+		for t := range m.threads {
+			for e := range m.cores {
+				m.take(int32(e*m.threads + t))
+			}
+		}
+	}
+	const poll = 1 << 14
+	for n := 0; m.done < m.warm+m.want; n++ {
+		if n%poll == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		ev, ok := m.kernel.Next()
+		if !ok {
+			break
+		}
+		switch ev.Kind {
+		case evReady:
+			m.ready(ev.Actor)
+		case evIssued:
+			m.issued(ev.Actor)
+		case evArrival:
+			m.arrive()
+		case evAdmit:
+			m.admit(ev.Actor)
+		}
+		if m.watch != nil {
+			m.watch()
+		}
+	}
+	return m.finish(), nil
+}
+
+// take gives a context its next packet from packet I/O, which is saturated.
+func (m *machine) take(c int32) {
+	m.assign(c, m.handOver())
+}
+
+// handOver passes a packet through packet I/O and returns when it is through.
+func (m *machine) handOver() sim.Time {
+	service := m.packetTime()
+	return m.io.Serve(m.kernel.Now(), service) + service
+}
+
+// packetTime is the time of one packet at packet I/O: the firmware's interval
+// or the wire's.
+func (m *machine) packetTime() sim.Time {
+	const overhead = 20 // preamble and inter-frame gap, bytes
+	bytes := m.packetBytes
+	if m.sizeDist != nil {
+		bytes = drawSize(m.sizeDist)
+	}
+	return max(m.ioInterval, sim.Time((bytes+overhead)*m.wirePerByte))
+}
+
+func (m *machine) gap() sim.Time { return sim.Time(m.arrivals.ExpFloat64() * m.arrival) }
+
+// arrive is a packet reaching the board at its offered rate.
+func (m *machine) arrive() {
+	now := m.kernel.Now()
+	m.kernel.At(now+m.gap(), evArrival, 0, 0)
+	if m.measuring {
+		m.result.Offered++
+	}
+	if n := len(m.idle); n > 0 {
+		c := m.idle[n-1]
+		m.idle = m.idle[:n-1]
+		m.assign(c, m.handOver())
+		m.contexts[c].began = now
+		return
+	}
+	if m.waiting.Len() >= ingressBuffer {
+		if m.measuring {
+			m.result.Dropped++
+		}
+		return
+	}
+	m.waiting.Push(now)
+}
+
+// assign starts a packet on a context at a time.
+func (m *machine) assign(c int32, at sim.Time) {
+	t := &m.contexts[c]
+	t.began = at
+	t.flow = 0
+	if m.flowSampler != nil {
+		t.flow = m.flowSampler.Draw(m.flows.Rand)
+	}
+	t.step = -1
+	m.advance(c)
+	m.kernel.At(at, evReady, c, 0)
+}
+
+// advance moves a context to its next step that has work.
+func (m *machine) advance(c int32) {
+	t := &m.contexts[c]
+	for {
+		t.step++
+		s := &m.steps[t.step]
+		t.trying = false
+		switch s.kind {
+		case stepAccess:
+			t.left = int32(s.times)
+			if s.fraction > 0 && m.choice.Float64() < s.fraction {
+				t.left++
+			}
+			if t.left == 0 {
+				continue
+			}
+			t.element = m.element(s, m.choice)
+			t.command = 0
+		case stepAcquire:
+			l := m.locks[s.lock]
+			if l.hash {
+				t.word = int32(m.choice.IntN(len(l.words)))
+			} else {
+				t.word = int32(t.flow % int64(len(l.words)))
+			}
+		}
+		return
+	}
+}
+
+// element draws the address of an element of the step's array.
+func (m *machine) element(s *step, from *sim.Stream) int64 {
+	a := &s.engine.mem.arrays[s.array]
+	var i int64
+	switch {
+	case s.zipf != nil:
+		i = s.scatter.At(s.zipf.Draw(from.Rand))
+	case a.span > 1:
+		i = from.Int64N(a.span)
+	}
+	return a.base + i*a.stride
+}
+
+// ready queues a context for its microengine.
+func (m *machine) ready(c int32) {
+	e := &m.engines[int(c)/m.threads]
+	m.contexts[c].ready = m.kernel.Now()
+	if e.running >= 0 {
+		e.ready = append(e.ready, c)
+		return
+	}
+	m.dispatch(e, c)
+}
+
+// dispatch runs a context's next issue chunk.
+func (m *machine) dispatch(e *microengine, c int32) {
+	t := &m.contexts[c]
+	s := &m.steps[t.step]
+	d := s.issue
+	if t.trying {
+		d = m.locks[s.lock].spin
+	}
+	d = m.issue.Jitter(d, m.jitter)
+	e.running = c
+	e.busy += d
+	if m.profile && m.measuring {
+		s.issued.visits++
+		s.issued.busy += d
+		s.issued.wait += m.kernel.Now() - t.ready
+	}
+	m.kernel.After(d, evIssued, c, 0)
+}
+
+// issued is the end of an issue chunk: the context sends its command and swaps
+// out, or goes on when there is nothing to wait for.
+func (m *machine) issued(c int32) {
+	e := &m.engines[int(c)/m.threads]
+	s := &m.steps[m.contexts[c].step]
+	now := m.kernel.Now()
+	switch s.kind {
+	case stepBase:
+		for i := range s.demands {
+			m.demand(&s.demands[i])
+		}
+		if s.last {
+			m.leave(c)
+		} else {
+			m.advance(c)
+			const swapCycles = 80 // header in CTM: 50-100 cycles
+			m.kernel.At(now+m.latency.Jitter(m.cycles(swapCycles), m.jitter), evReady, c, 0)
+		}
+	case stepIssue:
+		m.advance(c)
+		m.goOn(e, c)
+		return
+	default:
+		m.contexts[c].ready = now
+		if s.engine.mustWait(now) {
+			s.engine.pending.Push(c)
+			if s.engine.pending.Len() == 1 {
+				m.kernel.At(s.engine.vacancy(now), evAdmit, s.engine.id, 0)
+			}
+			break
+		}
+		back := m.execute(c)
+		if back == now {
+			m.goOn(e, c)
+			return
+		}
+		if back > now {
+			m.kernel.At(back, evReady, c, 0)
+		}
+	}
+	m.next(e)
+}
+
+// goOn keeps a context on its microengine.
+func (m *machine) goOn(e *microengine, c int32) {
+	m.contexts[c].ready = m.kernel.Now()
+	m.dispatch(e, c)
+}
+
+// admit lets the first waiting command into an engine's queue.
+func (m *machine) admit(id int32) {
+	e := m.queues[id]
+	c := e.pending.Pop()
+	if back := m.execute(c); back >= 0 {
+		m.kernel.At(back, evReady, c, 0)
+	}
+	if e.pending.Len() > 0 {
+		m.kernel.At(e.vacancy(m.kernel.Now()), evAdmit, id, 0)
+	}
+}
+
+// execute performs the context's command now. It returns when the context is
+// ready again: now for a command that is not waited for, -1 when another
+// context's release will wake it.
+func (m *machine) execute(c int32) sim.Time {
+	t := &m.contexts[c]
+	s := &m.steps[t.step]
+	switch s.kind {
+	case stepAccess:
+		return m.command(c, t, s)
+	case stepAcquire:
+		return m.acquire(c, t, s)
+	}
+	m.release(t, s)
+	m.advance(c)
+	return m.kernel.Now()
+}
+
+// next hands the microengine to the context that has been ready the longest.
+func (m *machine) next(e *microengine) {
+	if len(e.ready) == 0 {
+		e.running = -1
+		return
+	}
+	c := e.ready[0]
+	e.ready = e.ready[:copy(e.ready, e.ready[1:])]
+	m.dispatch(e, c)
+}
+
+// demand sends the base program's posted commands of one chunk.
+func (m *machine) demand(d *demand) {
+	n := int(d.each)
+	if f := d.each - float64(n); f > 0 && m.choice.Float64() < f {
+		n++
+	}
+	mem := d.engine.mem
+	at := m.kernel.Now() + mem.half
+	for range n {
+		start := d.engine.front.Serve(at, d.cost.pipe)
+		mem.banks[m.choice.IntN(len(mem.banks))].Serve(start, d.cost.bank)
+	}
+}
+
+// command sends the context's next command of an access and returns when it
+// is back; a posted one is not waited for.
+func (m *machine) command(c int32, t *thread, s *step) sim.Time {
+	addr := t.element
+	for i := range t.command {
+		addr += s.sizes[i]
+	}
+	back := m.serve(t, s, &s.costs[t.command], s.op, addr, s.sizes[t.command])
+	m.proceed(c, t, s)
+	if s.posted {
+		return m.kernel.Now()
+	}
+	return back
+}
+
+// serve runs one command through the step's engine and returns when its answer
+// is back at the microengine.
+func (m *machine) serve(t *thread, s *step, c *cost, op program.Op, addr, n int64) sim.Time {
+	mem := s.engine.mem
+	at := m.kernel.Now() + mem.half
+	start, done := s.engine.serve(at, c, op, s.atomic, s.posted, addr, n)
+	if m.profile && m.measuring {
+		a := &s.memory[mem.bank(addr)]
+		a.visits++
+		a.wait += start - t.ready
+		a.busy += done - start
+	}
+	return done + m.latency.Jitter(mem.half, min(1, 2*m.jitter))
+}
+
+// proceed moves past the command just sent.
+func (m *machine) proceed(c int32, t *thread, s *step) {
+	t.command++
+	if int(t.command) < len(s.costs) {
+		return
+	}
+	t.command = 0
+	t.left--
+	if t.left == 0 {
+		m.advance(c)
+	} else if !m.perPacket {
+		t.element = m.element(s, m.choice)
+	}
+}
+
+// acquire sends one attempt at the lock and returns when the context goes on,
+// or -1 when a release will wake it.
+func (m *machine) acquire(c int32, t *thread, s *step) sim.Time {
+	l := m.locks[s.lock]
+	w := &l.words[t.word]
+	back := m.serve(t, s, &l.test, program.Write, l.address(t.word), wordBytes)
+	switch {
+	case l.idiom == program.None:
+	case w.holder < 0:
+		w.holder, w.since = c, m.kernel.Now()
+	case l.idiom == program.Ticket:
+		t.next = -1
+		if w.first < 0 {
+			w.first = c
+		} else {
+			m.contexts[w.last].next = c
+		}
+		w.last = c
+		return -1
+	default:
+		t.trying = true
+		return back + l.sleep
+	}
+	m.advance(c)
+	return back
+}
+
+// release sends the releasing write. Whoever's test_set comes next finds the
+// lock free; a ticket holder is signalled when the write is done.
+func (m *machine) release(t *thread, s *step) {
+	l := m.locks[s.lock]
+	w := &l.words[t.word]
+	written := m.serve(t, s, &l.free, program.Write, l.address(t.word), wordBytes)
+	if l.idiom == program.None {
+		return
+	}
+	now := m.kernel.Now()
+	if m.measuring {
+		w.held += now - max(w.since, m.start)
+	}
+	w.holder = -1
+	if w.first < 0 {
+		return
+	}
+	c := w.first
+	w.first = m.contexts[c].next
+	w.holder, w.since = c, now
+	m.advance(c)
+	m.kernel.At(written, evReady, c, 0)
+}
+
+// leave ends a packet and gives its context the next one.
+func (m *machine) leave(c int32) {
+	now := m.kernel.Now()
+	m.done++
+	switch {
+	case m.measuring:
+		m.result.Latency = append(m.result.Latency, now-m.contexts[c].began)
+		if n := m.done - m.warm; n%m.batch == 0 {
+			m.result.Batches = append(m.result.Batches, now-m.batchStart)
+			m.batchStart = now
+		}
+	case m.done == m.warm:
+		m.begin()
+	}
+	if m.arrival == 0 {
+		m.take(c)
+		return
+	}
+	if m.waiting.Len() == 0 {
+		m.idle = append(m.idle, c)
+		return
+	}
+	came := m.waiting.Pop()
+	m.assign(c, m.handOver())
+	m.contexts[c].began = came
+}
+
+// begin starts the measurement: all busy times are counted from here.
+func (m *machine) begin() {
+	m.measuring = true
+	m.start = m.kernel.Now()
+	m.batchStart = m.start
+	for i := range m.meters {
+		w := &m.meters[i]
+		w.from = w.server.Busy(m.start + w.ahead)
+	}
+	for i := range m.engines {
+		m.engines[i].busy = 0
+	}
+	for _, mem := range m.memories {
+		mem.hotLine = 0
+		for i := range mem.lines {
+			mem.lines[i].busy = 0
+		}
+	}
+	for _, l := range m.locks {
+		for i := range l.words {
+			l.words[i].held = 0
+		}
+	}
+}
+
+// meter watches a server's busy time. Meters of one name report the busiest.
+// Memories' servers are booked one way ahead of the clock.
+type meter struct {
+	name   string
+	ahead  sim.Time
+	server *sim.Server
+	from   sim.Time
+}
+
+func (m *machine) meter(name string, ahead sim.Time, s *sim.Server) {
+	m.meters = append(m.meters, meter{name: name, ahead: ahead, server: s})
+}
+
+// finish summarises the run.
+func (m *machine) finish() *Result {
+	r := &m.result
+	r.Packets = int64(m.done - m.warm)
+	r.Duration = m.kernel.Now() - m.start
+	r.Batch = m.batch
+	span := float64(r.Duration)
+	add := func(name string, busy sim.Time) {
+		v := min(1, float64(busy)/span)
+		if n := len(r.Utilisation); n > 0 && r.Utilisation[n-1].Resource == name {
+			r.Utilisation[n-1].Value = max(v, r.Utilisation[n-1].Value)
+			return
+		}
+		r.Utilisation = append(r.Utilisation, Use{name, v})
+	}
+	for _, w := range m.meters {
+		add(w.name, w.server.Busy(m.kernel.Now()+w.ahead)-w.from)
+	}
+	var me sim.Time
+	for i := range m.engines {
+		me += m.engines[i].busy
+	}
+	add("me", me/sim.Time(m.cores))
+	for _, mem := range m.memories {
+		add(mem.name+".line", mem.hotLine)
+	}
+	for _, l := range m.locks {
+		var held sim.Time
+		for i := range l.words {
+			held = max(held, l.words[i].held)
+		}
+		add("lock."+l.name, held)
+	}
+	if m.profile {
+		m.stacks()
+	}
+	return r
+}
+
+// stacks turns the steps' accounts into paths: program, line of the program,
+// and then the microengine or memory, engine and bank.
+func (m *machine) stacks() {
+	root := m.program
+	if root == "" {
+		root = "program"
+	}
+	add := func(a account, frames ...[]string) {
+		if a.visits == 0 {
+			return
+		}
+		path := []string{root}
+		for _, f := range frames {
+			path = append(path, f...)
+		}
+		m.result.Stacks = append(m.result.Stacks, Stack{Frames: path, Visits: a.visits, Busy: a.busy, Wait: a.wait})
+	}
+	for i := range m.steps {
+		s := &m.steps[i]
+		add(s.issued, s.frame, []string{"microengine"})
+		for b, a := range s.memory {
+			mode := program.Bulk
+			if s.atomic {
+				mode = program.Atomic
+			}
+			add(a, s.frame, []string{s.engine.mem.name, string(mode) + " engine", fmt.Sprintf("bank %d", b)})
+		}
+	}
+}
+
+func drawSize(d *traffic.Sizes) float64 { return d.Bytes[0] } // tmp

@@ -1,0 +1,388 @@
+// Package nfp emulates a Netronome NFP as a mechanism: a packet-I/O server,
+// microengines that run contexts cooperatively and swap on memory commands,
+// memories with bulk and atomic engines (pipeline, banks, busy lines), a cache
+// before the DRAM, and locks whose spinning goes through the same engines as
+// the work. It holds no measured curve: every time comes from the board file.
+package nfp
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+
+	"nicprof/board"
+	"nicprof/program"
+	"nicprof/sim"
+	"nicprof/traffic"
+)
+
+// Config of one run.
+type Config struct {
+	Cores   int    // microengines, 0: the base's
+	Threads int    // contexts a microengine, 0: the base's
+	Seed    uint64 // of every stream
+	Warm    int    // packets before the measurement, 0: three rounds of the contexts
+	Packets int    // measured packets, 0: 6000
+	Batch   int    // packets a batch, 0: Packets/60
+	Profile bool   // account time by path
+}
+
+// Result of one run. Times are simulated.
+type Result struct {
+	Packets     int64
+	Duration    sim.Time   // of the measured packets
+	Batches     []sim.Time // duration of each batch of Batch packets, in order
+	Batch       int
+	Offered     int64      // packets that arrived while measuring (rate > 0)
+	Dropped     int64      // of them, dropped at ingress
+	Latency     []sim.Time // of each measured packet
+	Utilisation []Use      // by resource, in a fixed order
+	Stacks      []Stack    // with Config.Profile
+}
+
+// Use is the utilisation of a resource, 0..1.
+type Use struct {
+	Resource string
+	Value    float64
+}
+
+// Stack is a path with its busy and waiting time over the measured packets.
+type Stack struct {
+	Frames     []string
+	Visits     int64
+	Busy, Wait sim.Time
+}
+
+// Mpps returns the throughput of the measured packets.
+func (r *Result) Mpps() float64 {
+	return float64(r.Packets) / (float64(r.Duration) / float64(sim.Microsecond))
+}
+
+// ingressBuffer is the number of packets that wait for a context before the
+// packet-I/O block drops, when traffic has a rate.
+const ingressBuffer = 1024
+
+// Run emulates program p under traffic t. The program must have been resolved
+// against the board and have passed its check.
+func Run(ctx context.Context, b *board.Board, p program.Program, t traffic.Traffic, c Config) (*Result, error) {
+	m, err := newMachine(b, p, t, c)
+	if err != nil {
+		return nil, err
+	}
+	return m.run(ctx)
+}
+
+// newMachine lays out one run.
+func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c Config) (*machine, error) {
+	base, err := b.Base(p.Base)
+	if err != nil {
+		return nil, err
+	}
+	m := &machine{
+		cycle:     1e6 / b.ClockMHz.Value,
+		jitter:    b.Variability.Value,
+		cores:     int(base.Cores.Value),
+		threads:   int(base.Threads.Value),
+		perPacket: base.Index == "packet",
+		kernel:    sim.New(),
+		issue:     sim.NewStream(c.Seed, "nfp issue"),
+		latency:   sim.NewStream(c.Seed, "nfp latency"),
+		choice:    sim.NewStream(c.Seed, "nfp element"),
+		flows:     sim.NewStream(c.Seed, "nfp flow"),
+		arrivals:  sim.NewStream(c.Seed, "nfp arrival"),
+		sizes:     sim.NewStream(c.Seed, "nfp size"),
+		profile:   c.Profile,
+		program:   p.Name,
+	}
+	if c.Cores > 0 {
+		m.cores = c.Cores
+	}
+	if c.Threads > 0 {
+		m.threads = c.Threads
+	}
+	contexts := m.cores * m.threads
+	m.warm, m.want, m.batch = c.Warm, c.Packets, c.Batch
+	if m.want == 0 {
+		m.want = 6000
+	}
+	if m.warm == 0 {
+		m.warm = 3 * contexts
+	}
+	if m.batch == 0 {
+		m.batch = max(1, m.want/60)
+	}
+	m.meter("io", 0, &m.io)
+	m.layMemories(b)
+	if err := m.compile(b, base, p); err != nil {
+		return nil, err
+	}
+	m.layTraffic(b, base, p, t)
+	m.layContexts()
+	return m, nil
+}
+
+func (m *machine) layMemories(b *board.Board) {
+	for i := range b.Memories {
+		bm := &b.Memories[i]
+		mem := &memory{
+			name:      bm.Name,
+			half:      m.cycles(bm.Latency.Value / 2),
+			lineBytes: int64(bm.LineBytes.Value),
+			bankBytes: int64(bm.BankBytes.Value),
+			banks:     make([]sim.Server, int(bm.Banks.Value)),
+			shared:    bm.SharedFront,
+		}
+		if k := bm.Cache; k != nil {
+			mem.cache = newCache(int64(k.Bytes.Value), int64(k.LineBytes.Value), int64(k.Ways.Value))
+			mem.missLat = m.cycles(k.MissLatency.Value)
+			mem.missRead = m.cycles(k.ReadMiss.Value)
+			mem.missWrite = m.cycles(k.WriteMiss.Value)
+			mem.missAdd = m.cycles(k.AddMiss.Value)
+			mem.missMore = m.cycles(k.ExtraLine.Value)
+		}
+		for j := range bm.Engines {
+			be := &bm.Engines[j]
+			e := &engine{
+				mem:      mem,
+				maxBytes: int(be.MaxBytes.Value),
+				lastLine: -1,
+				inFlight: make([]sim.Time, 0, int(be.Queue.Value)),
+				id:       int32(len(m.queues)),
+			}
+			m.queues = append(m.queues, e)
+			e.front = &e.own
+			if mem.shared {
+				e.front = &mem.front
+			}
+			mem.engines[modeIndex(be.Mode)] = e
+			name := mem.name
+			if !mem.shared {
+				name += "." + string(be.Mode)
+			}
+			m.meter(name, mem.half, e.front)
+		}
+		for j := range mem.banks {
+			m.meter(mem.name+".bank", mem.half, &mem.banks[j])
+		}
+		if mem.cache != nil {
+			m.meter(mem.name+".dram", mem.half, &mem.dram)
+		}
+		m.memories = append(m.memories, mem)
+	}
+}
+
+func modeIndex(mode program.Mode) int {
+	if mode == program.Atomic {
+		return 1
+	}
+	return 0
+}
+
+func (m *machine) memory(name string) *memory {
+	for _, mem := range m.memories {
+		if mem.name == name {
+			return mem
+		}
+	}
+	return nil
+}
+
+// compile turns the program into the steps that every packet runs through.
+func (m *machine) compile(b *board.Board, base board.Base, p program.Program) error {
+	swaps := max(2, int(base.Swaps.Value)) // receive and transmit at least
+	chunk := m.cycles(base.Cycles.Value / float64(swaps))
+	var demands []demand
+	for _, d := range base.Demand {
+		mem := m.memory(d.Memory)
+		demands = append(demands, demand{
+			engine: mem.engines[modeIndex(program.Mode(d.Mode))],
+			cost:   cost{pipe: m.cycles(d.PipeCycles.Value), bank: m.cycles(d.BankCycles.Value)},
+			each:   d.Commands.Value / float64(swaps),
+		})
+	}
+	baseStep := step{kind: stepBase, issue: chunk, demands: demands, frame: []string{"base " + base.Name}}
+	for range (swaps + 1) / 2 {
+		m.steps = append(m.steps, baseStep)
+	}
+	if cycles := statelessCycles(b, p); cycles > 0 {
+		m.steps = append(m.steps, step{kind: stepIssue, issue: m.cycles(cycles), frame: []string{"stateless"}})
+	}
+	for _, a := range p.Accesses {
+		if err := m.access(b, base, a, []string{accessFrame(a)}); err != nil {
+			return err
+		}
+	}
+	for i, l := range p.Locks {
+		if err := m.lock(b, base, i, l); err != nil {
+			return err
+		}
+	}
+	for range swaps / 2 {
+		m.steps = append(m.steps, baseStep)
+	}
+	m.steps[len(m.steps)-1].last = true
+	return nil
+}
+
+func statelessCycles(b *board.Board, p program.Program) float64 {
+	total := 0.0
+	for _, kind := range program.Kinds {
+		total += p.Stateless[kind] * b.Stateless[kind].Value
+	}
+	return total
+}
+
+func accessFrame(a program.Access) string {
+	return fmt.Sprintf("%s %s %s %d B", a.Memory, a.Op, a.Mode, a.Bytes)
+}
+
+// access appends the step of one access line.
+func (m *machine) access(b *board.Board, base board.Base, a program.Access, frame []string) error {
+	if a.PerPacket == 0 {
+		return nil
+	}
+	bm := b.Memory(a.Memory)
+	if bm == nil || bm.Engine(a.Mode) == nil || bm.Engine(a.Mode).Command(a.Op) == nil {
+		return fmt.Errorf("emu/nfp: board %s has no %s:%s:%s", b.Name, a.Memory, a.Op, a.Mode)
+	}
+	mem := m.memory(a.Memory)
+	e := mem.engines[modeIndex(a.Mode)]
+	cmd := bm.Engine(a.Mode).Command(a.Op)
+	whole := math.Floor(a.PerPacket)
+	s := step{
+		kind: stepAccess, engine: e, op: a.Op, atomic: a.Mode == program.Atomic, posted: cmd.Posted,
+		array: mem.array(a.Span, a.Stride), times: int(whole), fraction: a.PerPacket - whole,
+		issue: m.cycles(base.AccessCycles.Value), frame: frame, memory: make([]account, len(mem.banks)),
+	}
+	for left := a.Bytes; left > 0; left -= e.maxBytes {
+		n := min(left, e.maxBytes)
+		s.sizes = append(s.sizes, int64(n))
+		s.costs = append(s.costs, costOf(cmd, n, m.cycle))
+	}
+	if a.Popularity == "zipf" {
+		s.zipf = traffic.NewZipf(a.Span, a.Alpha)
+		s.scatter = traffic.NewPermutation(a.Span, uint64(s.array))
+	}
+	m.steps = append(m.steps, s)
+	return nil
+}
+
+// lock appends acquire, section and release of one lock array.
+func (m *machine) lock(b *board.Board, base board.Base, index int, l program.Lock) error {
+	spec := b.Locks
+	bm := b.Memory(spec.Memory)
+	mem := m.memory(spec.Memory)
+	e := mem.engines[modeIndex(program.Atomic)]
+	timing := bm.Engine(program.Atomic)
+	words := mem.arrays[mem.array(int64(l.Elements), int64(spec.WordStride.Value))]
+	lk := &lock{
+		name: l.Name, words: make([]lockWord, l.Elements), hash: l.Hash,
+		base: words.base, stride: words.stride,
+		test:  costOf(timing.TestSet, wordBytes, m.cycle),
+		free:  costOf(timing.Write, wordBytes, m.cycle),
+		spin:  m.cycles(spec.SpinCycles.Value),
+		idiom: l.Idiom,
+	}
+	for i := range lk.words {
+		lk.words[i].holder, lk.words[i].first, lk.words[i].last = -1, -1, -1
+	}
+	if text, ok := cutSleep(l.Idiom); ok {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("emu/nfp: lock %s: idiom %q", l.Name, l.Idiom)
+		}
+		lk.sleep = m.cycles(float64(n))
+	}
+	m.locks = append(m.locks, lk)
+	frame := []string{"lock " + l.Name}
+	common := step{engine: e, op: program.Write, atomic: true, lock: index}
+	acquire := common
+	acquire.memory = make([]account, len(mem.banks))
+	acquire.kind, acquire.issue, acquire.frame = stepAcquire, m.cycles(base.AccessCycles.Value+base.LockCycles.Value), append(frame, "acquire")
+	m.steps = append(m.steps, acquire)
+	for _, a := range l.Section {
+		if err := m.access(b, base, a, append(frame[:1:1], accessFrame(a))); err != nil {
+			return err
+		}
+	}
+	release := common
+	release.memory = make([]account, len(mem.banks))
+	release.kind, release.issue, release.frame = stepRelease, m.cycles(base.AccessCycles.Value), append(frame[:1:1], "release")
+	m.steps = append(m.steps, release)
+	return nil
+}
+
+func cutSleep(i program.Idiom) (string, bool) {
+	const prefix = "sleep-"
+	if len(i) > len(prefix) && i[:len(prefix)] == prefix {
+		return string(i[len(prefix):]), true
+	}
+	return "", false
+}
+
+// layTraffic prepares packet I/O: the interval of the program's firmware, the
+// wire's, arrivals and flows.
+func (m *machine) layTraffic(b *board.Board, base board.Base, p program.Program, t traffic.Traffic) {
+	m.ioInterval = sim.Time(1e6/base.IOMpps.Value + 0.5)
+	m.wirePerByte = 8000 / b.LinkGbps.Value
+	m.packetBytes = float64(p.PacketBytes)
+	if t.PacketBytes > 0 {
+		m.packetBytes = float64(t.PacketBytes)
+	}
+	m.sizeDist = t.Sizes
+	if t.RateMpps > 0 {
+		m.arrival = 1e6 / t.RateMpps
+	}
+	f := p.Flows
+	if t.Flows != nil {
+		f = t.Flows
+	}
+	if f != nil {
+		m.flowSampler = f.Sampler()
+	}
+}
+
+func (m *machine) layContexts() {
+	n := m.cores * m.threads
+	m.contexts = make([]thread, n)
+	m.engines = make([]microengine, m.cores)
+	for i := range m.engines {
+		m.engines[i] = microengine{running: -1, ready: make([]int32, 0, m.threads)}
+	}
+	m.idle = make([]int32, 0, n)
+	m.prefill()
+}
+
+// prefill brings the cache into its steady state: the lines that the program
+// touches, drawn as the program draws them.
+func (m *machine) prefill() {
+	for _, mem := range m.memories {
+		if mem.cache == nil {
+			continue
+		}
+		lines := int64(len(mem.cache.tags))
+		var footprint int64
+		for _, a := range mem.arrays {
+			footprint += a.span * a.stride / mem.cache.lineBytes
+		}
+		draw := sim.NewStream(uint64(lines), "nfp prefill")
+		for i := range m.steps {
+			s := &m.steps[i]
+			if s.kind != stepAccess || s.engine.mem != mem {
+				continue
+			}
+			a := mem.arrays[s.array]
+			if footprint <= lines && s.zipf == nil {
+				for addr := a.base; addr < a.base+a.span*a.stride; addr += mem.cache.lineBytes {
+					mem.cache.line(addr / mem.cache.lineBytes)
+				}
+				continue
+			}
+			n := s.bytes()
+			for range 3 * lines / 2 {
+				mem.cache.touch(m.element(s, draw), n)
+			}
+		}
+	}
+}
