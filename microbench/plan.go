@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,6 +109,8 @@ type suite struct {
 	precision float64
 	runs      int
 
+	maxCommands float64 // a packet of a single access, 0: no limit; a large atomic access is several
+
 	sizes       []int     // bytes of single accesses on the sweep's base
 	intensities []float64 // of single accesses on the default span
 	spanSizes   []int     // bytes of single accesses on the other spans
@@ -120,21 +123,24 @@ type suite struct {
 	plainInt   []float64
 	otherInt   []float64 // and on the remaining bases, at one size
 
-	splits []float64 // of pairIntensity accesses, those of the pair's first
+	splits    []float64 // of pairIntensity accesses, those of the pair's first
+	readsOnly bool      // pair engines by their reads alone
 
 	counts     map[string][]float64 // stateless operations by kind
 	countCores []int
 
-	elements []int // lock elements, with 1000 equal flows
-	few      []int // the same with other idioms, and with sections
-	flows    []int // flows, with 256 elements
+	elements []int     // lock elements, with 1000 equal flows
+	few      []int     // the same with other idioms, and with sections
+	sectOps  []float64 // reads, and as many writes, of a section
+	flows    []int     // flows, with 256 elements
 	zipf     []float64
 
 	coreSteps int // points of a scan over cores
 	accCores  int // points of a scan over cores with accesses
 
-	alphas  []float64
-	skewInt []float64
+	alphas    []float64
+	skewInt   []float64
+	skewSpans []int64 // beside the default span and the largest
 }
 
 // lowCore is a measurement on a few cores at one intensity.
@@ -149,24 +155,24 @@ const pairIntensity = 24
 
 var suites = map[string]suite{
 	"quick": {
-		precision: 0.02, runs: 2,
-		sizes: []int{8, 32}, intensities: []float64{2, 10, 25},
+		precision: 0.05, runs: 3, maxCommands: 40,
+		sizes: []int{8, 128}, intensities: []float64{3, 20},
 		spanSizes: []int{32}, spanInt: []float64{16}, smallSpans: []int64{1}, cacheSpans: []float64{96},
 		lowCores:   []lowCore{{6, 8}},
 		plainSizes: []int{32}, plainInt: []float64{12}, otherInt: []float64{12},
-		splits: []float64{12},
+		splits: []float64{12}, readsOnly: true,
 		counts: map[string][]float64{
 			program.ALU: {400, 800}, program.Multiply: {200}, program.Modulo: {4}, program.Hash: {2},
 			program.Checksum: {16}, program.Header: {16}},
 		countCores: []int{0},
-		elements:   []int{1, 16, 64}, few: []int{1}, flows: []int{8},
+		elements:   []int{1, 16, 64}, few: []int{4}, sectOps: []float64{1}, flows: []int{8},
 		coreSteps: 3, accCores: 2,
 		alphas: []float64{0.99}, skewInt: []float64{16},
 	},
 	"standard": {
-		precision: 0.01, runs: 3,
-		sizes: []int{4, 8, 16, 32, 64, 128}, intensities: []float64{1, 2, 4, 7, 10, 14, 19, 25},
-		spanSizes: []int{4, 8, 32, 128}, spanInt: []float64{3, 8, 16, 25}, smallSpans: []int64{1, 8}, cacheSpans: []float64{1, 2, 96},
+		precision: 0.02, runs: 3, maxCommands: 64,
+		sizes: []int{4, 8, 16, 32, 64, 128}, intensities: []float64{1, 2, 4, 7, 10, 15, 25},
+		spanSizes: []int{4, 8, 32, 128}, spanInt: []float64{4, 10, 25}, smallSpans: []int64{1, 8}, cacheSpans: []float64{1, 2, 96},
 		lowCores:   []lowCore{{2, 4}, {6, 8}, {2, 16}},
 		plainSizes: []int{4, 8, 32, 128}, plainInt: []float64{6, 20}, otherInt: []float64{4, 12, 25},
 		splits: []float64{6, 12, 18},
@@ -174,10 +180,10 @@ var suites = map[string]suite{
 			program.ALU: {50, 100, 200, 300, 400, 600, 800}, program.Multiply: {50, 100, 200, 300},
 			program.Modulo: {1, 2, 4, 6}, program.Hash: {1, 2, 3}, program.Checksum: {4, 8, 16, 32}, program.Header: {4, 8, 16, 32}},
 		countCores: []int{0, 10},
-		elements:   []int{1, 2, 4, 8, 16, 24, 32, 40, 48, 52, 56, 64, 96, 128, 256}, few: []int{1, 8, 32, 128},
+		elements:   []int{1, 2, 4, 8, 16, 24, 32, 40, 48, 52, 56, 64, 96, 128, 256}, few: []int{1, 8, 32, 128}, sectOps: []float64{1, 2},
 		flows: []int{1, 2, 4, 8, 16, 32, 64, 250}, zipf: []float64{0.6, 0.99, 1.2},
 		coreSteps: 14, accCores: 6,
-		alphas: []float64{0.6, 0.99, 1.2}, skewInt: []float64{5, 20},
+		alphas: []float64{0.6, 0.99, 1.2}, skewInt: []float64{5, 20}, skewSpans: []int64{64},
 	},
 	"full": {
 		precision: 0.005, runs: 8,
@@ -193,10 +199,10 @@ var suites = map[string]suite{
 			program.Checksum: by(2, 40), program.Header: by(2, 40)},
 		countCores: []int{0, 1, 10, 25},
 		elements:   []int{1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64, 80, 96, 128, 192, 256},
-		few:        []int{1, 2, 4, 8, 16, 32, 64, 128, 256},
-		flows:      []int{1, 2, 4, 8, 16, 24, 32, 40, 48, 52, 56, 64, 100, 200, 500}, zipf: []float64{0.6, 0.8, 0.99, 1.2},
+		few:        []int{1, 2, 4, 8, 16, 32, 64, 128, 256}, sectOps: []float64{1, 2, 4},
+		flows: []int{1, 2, 4, 8, 16, 24, 32, 40, 48, 52, 56, 64, 100, 200, 500}, zipf: []float64{0.6, 0.8, 0.99, 1.2},
 		coreSteps: 54, accCores: 14,
-		alphas: []float64{0.4, 0.6, 0.8, 0.99, 1.1, 1.2, 1.5}, skewInt: []float64{2, 5, 10, 16, 20, 25},
+		alphas: []float64{0.4, 0.6, 0.8, 0.99, 1.1, 1.2, 1.5}, skewInt: []float64{2, 5, 10, 16, 20, 25}, skewSpans: []int64{64, 512},
 	},
 }
 
@@ -404,7 +410,9 @@ func (p *planner) single() {
 
 func (p *planner) curve(t target, base board.Base, bytes int, span int64, intensities []float64, low []lowCore) {
 	for _, i := range intensities {
-		p.add(GroupSingle, base.Name, one(t.of(bytes, i, span)), 0)
+		if commands := i * math.Ceil(float64(bytes)/float64(t.command)); p.maxCommands == 0 || commands <= p.maxCommands {
+			p.add(GroupSingle, base.Name, one(t.of(bytes, i, span)), 0)
+		}
 	}
 	for _, l := range low {
 		p.add(GroupSingle, base.Name, one(t.of(bytes, l.intensity, span)), p.clampCores(base, l.cores))
@@ -416,6 +424,9 @@ func (p *planner) curve(t target, base board.Base, bytes int, span int64, intens
 // same intensities.
 func (p *planner) pairs() {
 	ts := p.targets()
+	if p.readsOnly {
+		ts = slices.DeleteFunc(ts, func(t target) bool { return t.access.Op != program.Read })
+	}
 	for _, t := range ts {
 		for _, i := range append(slices.Clone(p.splits), pairIntensity) {
 			p.add(GroupPairs, p.sweep.Name, one(t.of(t.command, i, t.memory.DefaultSpan)), 0)
@@ -481,8 +492,8 @@ func (p *planner) locks() {
 	}
 }
 
-// sections are critical sections of one read and one write, and of two of
-// each, in every memory, by the engine of the smallest commands.
+// sections are critical sections of reads and as many writes in every memory,
+// through its atomic engine.
 func (p *planner) sections() [][]program.Access {
 	var s [][]program.Access
 	for i := range p.board.Memories {
@@ -491,7 +502,7 @@ func (p *planner) sections() [][]program.Access {
 		if e == nil || e.Read == nil || e.Write == nil {
 			continue
 		}
-		for _, n := range []float64{1, 2} {
+		for _, n := range p.sectOps {
 			read := program.Access{Memory: m.Name, Op: program.Read, Mode: program.Atomic, Bytes: 4, PerPacket: n}
 			write := read
 			write.Op = program.Write
@@ -532,7 +543,8 @@ func (p *planner) skew() {
 	for _, base := range []board.Base{p.sweep, p.plain} {
 		for _, t := range p.targets() {
 			bytes := min(32, t.command)
-			spans := append([]int64{64, t.memory.DefaultSpan}, p.bigSpans(t, base.Name, bytes, p.cacheSpans[len(p.cacheSpans)-1:])...)
+			big := p.bigSpans(t, base.Name, bytes, p.cacheSpans[len(p.cacheSpans)-1:])
+			spans := slices.Concat(p.skewSpans, []int64{t.memory.DefaultSpan}, big)
 			for _, span := range spans {
 				for _, alpha := range p.alphas {
 					for _, i := range p.skewInt {
