@@ -117,6 +117,8 @@ const (
 	gridWidth, gridHeight     = 225, 185
 	matrixSide                = 400
 	margin                    = 10
+	titleHeight               = 16
+	gap                       = 8 // between panels
 )
 
 // SVG draws the result's figure. The title, the backend and the caption are in
@@ -154,14 +156,14 @@ func (r *Result) SVG() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := draw.Crop(dc, 0, 0, key.height+margin, -head.height)
-	tiles := draw.Tiles{Cols: cols, Rows: rows, PadX: 10, PadY: 8}
-	for j, row := range plot.Align(plots, tiles, body) {
-		for i, cell := range row {
-			if plots[j][i] != nil {
-				plots[j][i].Draw(cell)
-			}
-		}
+	cells := layout(plots, draw.Crop(dc, 0, 0, key.height+margin, -head.height))
+	title := style(9.5, ink)
+	title.XAlign = text.XCenter
+	for n, p := range f.Panels {
+		g, cell := plots[n/cols][n%cols], cells[n/cols][n%cols]
+		g.Draw(cell)
+		data := g.DataCanvas(cell)
+		dc.FillText(title, vg.Point{X: (data.Min.X + data.Max.X) / 2, Y: data.Max.Y + 5}, p.Title)
 	}
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
@@ -169,6 +171,64 @@ func (r *Result) SVG() ([]byte, error) {
 	}
 	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"),
 		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")), nil
+}
+
+// layout places a grid of plots so that the data areas have one size and stand
+// in line, whatever their axes need. (plot.Align is off by some points, since
+// the room that tick labels need depends on the size itself.)
+func layout(plots [][]*plot.Plot, c draw.Canvas) [][]draw.Canvas {
+	rows, cols := len(plots), len(plots[0])
+	left, right := make([]vg.Length, cols), make([]vg.Length, cols)
+	top, bottom := make([]vg.Length, rows), make([]vg.Length, rows)
+	for j, row := range plots {
+		for i, p := range row {
+			if p == nil {
+				continue
+			}
+			d := p.DataCanvas(c)
+			left[i], right[i] = max(left[i], d.Min.X-c.Min.X), max(right[i], c.Max.X-d.Max.X)
+			top[j], bottom[j] = max(top[j], c.Max.Y-d.Max.Y+titleHeight), max(bottom[j], d.Min.Y-c.Min.Y)
+		}
+	}
+	width, height := c.Max.X-c.Min.X, c.Max.Y-c.Min.Y
+	for i := range cols {
+		width -= left[i] + right[i]
+	}
+	for j := range rows {
+		height -= top[j] + bottom[j]
+	}
+	width = (width - gap*vg.Length(cols-1)) / vg.Length(cols)
+	height = (height - gap*vg.Length(rows-1)) / vg.Length(rows)
+
+	cells := make([][]draw.Canvas, rows)
+	y := c.Max.Y
+	for j, row := range plots {
+		x := c.Min.X
+		y -= top[j]
+		for i, p := range row {
+			x += left[i]
+			want := vg.Rectangle{Min: vg.Point{X: x, Y: y - height}, Max: vg.Point{X: x + width, Y: y}}
+			cell := draw.Canvas{Canvas: c.Canvas, Rectangle: want}
+			if p != nil {
+				fit(p, &cell, want)
+			}
+			cells[j] = append(cells[j], cell)
+			x += width + right[i] + gap
+		}
+		y -= height + bottom[j] + gap
+	}
+	return cells
+}
+
+// fit sets the canvas so that the plot's data area is the wanted rectangle.
+func fit(p *plot.Plot, cell *draw.Canvas, want vg.Rectangle) {
+	for range 8 { // a contraction: each round leaves a few per cent
+		d := p.DataCanvas(*cell)
+		cell.Min.X += want.Min.X - d.Min.X
+		cell.Min.Y += want.Min.Y - d.Min.Y
+		cell.Max.X += want.Max.X - d.Max.X
+		cell.Max.Y += want.Max.Y - d.Max.Y
+	}
 }
 
 // plots turns the panels into a grid of gonum plots; cells past the last panel
@@ -204,10 +264,10 @@ func (f *Figure) plots(cols, rows int) ([][]*plot.Plot, error) {
 				return nil, fmt.Errorf("panel %q: %w", panels[n].Title, err)
 			}
 			if f.Shared && i > 0 {
-				p.Y.Label.Text = ""
+				p.Y.Label.Text, p.Y.Tick.Marker = "", unlabelled{p.Y.Tick.Marker}
 			}
 			if f.Shared && n+cols < len(panels) {
-				p.X.Label.Text = ""
+				p.X.Label.Text, p.X.Tick.Marker = "", unlabelled{p.X.Tick.Marker}
 			}
 			grid[j][i] = p
 		}
@@ -284,8 +344,6 @@ func (p *Panel) drawable(in []Point) []Point {
 func (p *Panel) plot(b box) (*plot.Plot, error) {
 	g := plot.New()
 	g.BackgroundColor = nil
-	g.Title.Text, g.Title.Padding = p.Title, 4
-	g.Title.TextStyle.Font, g.Title.TextStyle.Handler = style(9.5, ink).Font, fonts
 	p.X.apply(&g.X, b.x0, b.x1)
 	p.Y.apply(&g.Y, b.y0, b.y1)
 	if p.Matrix != nil {

@@ -15,6 +15,8 @@ import (
 
 	"nicprof/internal/fault"
 
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
 	"pgregory.net/rapid"
 )
 
@@ -148,6 +150,37 @@ func TestFiguresAreWellFormedStableAndSayTheirBackend(t *testing.T) {
 		if dir := os.Getenv("REPORT_SVG_DIR"); dir != "" {
 			if err := os.WriteFile(filepath.Join(dir, name+".svg"), svg, 0o644); err != nil {
 				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestDataAreasStandInLine(t *testing.T) {
+	r := gridSample()
+	for i := range r.Figure.Panels {
+		r.Figure.Panels[i].X.Log = true
+	}
+	plots, err := r.Figure.plots(3, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := draw.New(vgsvg.New(600, 400))
+	cells := layout(plots, c)
+	first := plots[0][0].DataCanvas(cells[0][0])
+	for j, row := range plots {
+		for i, p := range row {
+			if p == nil {
+				continue
+			}
+			d := p.DataCanvas(cells[j][i])
+			if size, want := d.Size(), first.Size(); math.Abs(float64(size.X-want.X)) > 0.01 || math.Abs(float64(size.Y-want.Y)) > 0.01 {
+				t.Errorf("panel %d,%d has a data area of %v, the first of %v", j, i, size, want)
+			}
+			if row0 := plots[j][0].DataCanvas(cells[j][0]); math.Abs(float64(d.Min.Y-row0.Min.Y)) > 0.01 {
+				t.Errorf("panel %d,%d begins at %v, its row at %v", j, i, d.Min.Y, row0.Min.Y)
+			}
+			if d.Max.X > c.Max.X || d.Min.Y < c.Min.Y {
+				t.Errorf("panel %d,%d is outside the canvas", j, i)
 			}
 		}
 	}
@@ -337,7 +370,7 @@ func TestMarkdown(t *testing.T) {
 	r.Settle()
 	md := string(r.Markdown())
 	for _, want := range []string{
-		"# cora/sample: a curve", "backend emulated", "| forwarding peak | 25.00 | 24.60 | Mpps | ±5.000 % | reproduced |",
+		"# cora/sample: a curve", "backend emulated", "| forwarding peak | 25.00 | 24.60 | Mpps | ±5 % | reproduced |",
 		"at most 4.410", "the curve <jumps>", "not published", "- a note",
 	} {
 		if !strings.Contains(md, want) {

@@ -62,3 +62,17 @@ func (linearTicks) Ticks(low, high float64) []plot.Tick {
 	}
 	return ticks
 }
+
+// unlabelled is the ticks of an axis whose labels stand at another panel.
+type unlabelled struct{ plot.Ticker }
+
+// Ticks implements plot.Ticker.
+func (u unlabelled) Ticks(low, high float64) []plot.Tick {
+	ticks := u.Ticker.Ticks(low, high)
+	for i := range ticks {
+		if ticks[i].Label != "" {
+			ticks[i].Label = " " // an empty one makes a minor tick without a grid line
+		}
+	}
+	return ticks
+}

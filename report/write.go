@@ -137,7 +137,7 @@ func (c Claim) allowance() string {
 	if c.Published == nil {
 		return "–"
 	}
-	return "±" + Number(100*c.Tolerance) + " %"
+	return fmt.Sprintf("±%g %%", 100*c.Tolerance)
 }
 
 // Markdown returns table.md.

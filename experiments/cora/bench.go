@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"nicprof/experiments"
+	"nicprof/internal/stats"
 	"nicprof/microbench"
 	"nicprof/program"
 	"nicprof/report"
@@ -19,22 +20,22 @@ type bench struct {
 	env       experiments.Env
 	driver    microbench.Driver
 	id        string
-	precision float64
-	runs      int
+	runs      int // most replications a point, 0: the driver's own
 	workloads []microbench.Workload
 	samples   []microbench.Sample
 }
 
 // newBench opens the board. Precision and runs follow the scale: a quick figure
-// stops at ±2 % or two replications, a full one at the driver's own precision.
+// takes one replication a point, whose interval is that of its batches, a full
+// one as many as the driver's own precision wants.
 func newBench(env experiments.Env, id string) (*bench, error) {
 	d, err := env.Open(boardName)
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{env: env, driver: d, id: id, precision: 0.02, runs: 2}
+	b := &bench{env: env, driver: d, id: id, runs: 1}
 	if env.Scale == experiments.Full {
-		b.precision, b.runs = 0, 0
+		b.runs = 0
 	}
 	return b, nil
 }
@@ -49,9 +50,8 @@ func (b *bench) add(key string, p program.Program) int {
 		Program: p,
 		Traffic: traffic.Traffic{Flows: p.Flows},
 		Options: microbench.Options{
-			Seed:      sim.NewStream(b.env.Seed, b.id+"/"+key).Uint64() >> 11,
-			Precision: b.precision,
-			MaxRuns:   b.runs,
+			Seed:    sim.NewStream(b.env.Seed, b.id+"/"+key).Uint64() >> 11, // 53 bits, which JSON keeps
+			MaxRuns: b.runs,
 		},
 	})
 	return len(b.workloads) - 1
@@ -80,3 +80,6 @@ func every(from, step, to int) []int {
 	}
 	return v
 }
+
+// quantile returns the q-quantile, 0 to 1, of values.
+func quantile(values []float64, q float64) float64 { return stats.Sorted(values).Percentile(100 * q) }

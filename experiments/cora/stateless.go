@@ -3,7 +3,6 @@ package cora
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"nicprof/experiments"
 	"nicprof/program"
@@ -75,7 +74,7 @@ func stateless(ctx context.Context, env experiments.Env) (report.Result, error) 
 	costs := report.Table{Title: "Cycles an operation", Columns: []string{"kind", "emulated", "base program", "points"}}
 	cost := report.Panel{
 		Title: "cycles a packet by number of calls",
-		X:     report.Axis{Label: "calls", Unit: "a packet"}, Y: report.Axis{Label: "microengine cycles", Unit: "a packet"},
+		X:     report.Axis{Label: "calls", Unit: "per packet"}, Y: report.Axis{Label: "microengine time", Unit: "cycles per packet"},
 	}
 	for _, kind := range program.Kinds {
 		var x, y []float64
@@ -116,7 +115,7 @@ func stateless(ctx context.Context, env experiments.Env) (report.Result, error) 
 
 	value := func(id string) float64 { return *claims.find(id).Published }
 	for i, kind := range []string{program.Modulo, program.Hash} {
-		law := report.Series{Name: "published law, " + kind, Kind: report.Markers, Style: 1 + i}
+		law := report.Series{Name: "published cost (Netmon), " + kind, Kind: report.Markers, Style: 1 + i}
 		for n := 1; n <= calls[kind]; n++ {
 			law.Points = append(law.Points, report.Point{X: float64(n), Y: value("base-cycles") + float64(n)*value(kind+"-cycles")})
 		}
@@ -128,8 +127,8 @@ func stateless(ctx context.Context, env experiments.Env) (report.Result, error) 
 		Caption: "lines: emulated, markers: published",
 		Panels: []report.Panel{{
 			Title: "forwarding rate by number of arithmetic operations",
-			X:     report.Axis{Label: "operations", Unit: "a packet"}, Y: report.Axis{Label: "throughput", Unit: "Mpps"},
-			Series: []report.Series{rate, {Name: "Cora", Kind: report.Markers, Points: []report.Point{
+			X:     report.Axis{Label: "operations", Unit: "per packet"}, Y: report.Axis{Label: "throughput", Unit: "Mpps"},
+			Series: []report.Series{rate, {Name: "published (Cora)", Kind: report.Markers, Points: []report.Point{
 				{X: 0, Y: value("forward")}, {X: 400, Y: value("ops-400")},
 			}}},
 		}, cost},
@@ -157,15 +156,4 @@ func leastSquares(x, y []float64) (intercept, slope float64) {
 	}
 	slope = xy / xx
 	return my - slope*mx, slope
-}
-
-// worst returns the value farthest from 1, as a ratio either way.
-func worst(ratios []float64) float64 {
-	w := 1.0
-	for _, r := range ratios {
-		if math.Abs(math.Log(r)) > math.Abs(math.Log(w)) {
-			w = r
-		}
-	}
-	return w
 }
