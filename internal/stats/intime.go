@@ -10,11 +10,13 @@ import (
 // Thresholds of InTime. A finding must be both significant and large enough to
 // matter: with a steady board a shift of 0.1 % is significant and harmless.
 const (
-	MinSeries   = 10   // fewer values tell nothing about time
-	RegimeSize  = 0.02 // least step between regimes, of the larger level
-	DriftSize   = 0.01 // least change over the series, of the median
-	regimeNoise = 3    // least step, in spreads of the values around their level
-	inTimeAlpha = 0.01 // significance of the tests
+	MinSeries    = 10   // fewer values tell nothing about time; a regime has at least half as many, and a tenth of the series
+	RegimeSize   = 0.02 // least step between regimes, of the larger level
+	DriftSize    = 0.01 // least change over the series, of the median
+	regimeNoise  = 3    // least step, in spreads of the values around their level
+	regimeStrays = 0.2  // most values of a regime that lie closer to the other level
+	driftAlpha   = 1e-3 // significance of a drift
+	maxBlocks    = 200  // stretches that a long series is thinned to
 )
 
 // Kinds of findings about a series in time. A warning that begins with
@@ -48,16 +50,17 @@ func IsRegimes(warnings []string) bool {
 }
 
 // InTime looks for regimes (levels that change at once) and drift (a steady
-// trend) in a series in the order of measurement. Change points are Pettitt's,
-// found by binary segmentation: the statistic uses ranks only, so single wild
-// values do not make a regime. Drift is Mann and Kendall's test with Theil and
-// Sen's slope. A trend also looks like a step and a step like a trend; the
-// description with the smaller absolute residual is reported.
+// trend) in a series in the order of measurement. Regimes are the least-cost
+// partition of the series into levels (every change has a price, as in PELT);
+// it works on medians of a few neighbours, so single wild values make none.
+// Drift is Mann and Kendall's test with Theil and Sen's slope. A trend also
+// looks like steps and a step like a trend; the description with the smaller
+// absolute residual is reported.
 func InTime(xs []float64) []Finding {
 	if len(xs) < MinSeries || check(xs) != nil {
 		return nil
 	}
-	segments := segment(xs, 0)
+	segments := partition(xs)
 	drift, change, residual := trend(xs)
 	if len(segments) > 1 && (!drift || residualOf(xs, segments) < residual) {
 		parts := make([]string, len(segments))
@@ -74,38 +77,118 @@ func InTime(xs []float64) []Finding {
 	return nil
 }
 
-// segment splits xs, which starts at value offset of the series, at its change
-// points.
-func segment(xs []float64, offset int) []Segment {
-	if at, ok := changePoint(xs); ok {
-		return append(segment(xs[:at], offset), segment(xs[at:], offset+at)...)
+// partition returns the regimes of xs, a single segment if it has but one.
+func partition(xs []float64) []Segment {
+	width := max(3, (len(xs)+maxBlocks-1)/maxBlocks)
+	blocks, _ := thin(xs, width)
+	var starts []int // of the segments, as indices of xs
+	for _, b := range changes(blocks) {
+		starts = append(starts, b*width)
 	}
-	return []Segment{{First: offset + 1, Last: offset + len(xs), Level: Median(xs)}}
+	// The changes lie anywhere in their blocks: move each to where the two
+	// levels around it fit best.
+	for k := 1; k < len(starts); k++ {
+		end := len(xs)
+		if k+1 < len(starts) {
+			end = starts[k+1]
+		}
+		a, b := Median(xs[starts[k-1]:starts[k]]), Median(xs[starts[k]:end])
+		first := max(starts[k]-2*width, starts[k-1]+1)
+		at, cost, least := first, 0.0, 0.0
+		for i := first; i < min(starts[k]+2*width, end); i++ {
+			if cost < least {
+				at, least = i, cost
+			}
+			cost += math.Abs(xs[i]-a) - math.Abs(xs[i]-b)
+		}
+		starts[k] = at
+	}
+	return merge(xs, starts)
 }
 
-// changePoint returns the index that starts a second regime: where Pettitt's
-// |U_t| is greatest, if that is significant and the step is large both against
-// the level and against the noise.
-func changePoint(xs []float64) (int, bool) {
-	n := len(xs)
-	if n < MinSeries {
-		return 0, false
+// changes returns the first index of each level of the least-cost partition of
+// ys: squared deviations from the mean of each stretch, in units of the noise
+// between neighbours, plus a price a stretch.
+func changes(ys []float64) []int {
+	const shortest = 2
+	n := len(ys)
+	diffs, abs := make([]float64, n-1), make([]float64, n)
+	sum, squares := make([]float64, n+1), make([]float64, n+1)
+	centre := Median(ys) // keeps the squares' differences exact
+	for i, y := range ys {
+		if i > 0 {
+			diffs[i-1] = y - ys[i-1]
+		}
+		abs[i] = math.Abs(y)
+		sum[i+1], squares[i+1] = sum[i]+y-centre, squares[i]+(y-centre)*(y-centre)
 	}
-	at, most, sum := 0, 0.0, 0.0
-	for t, r := range ranks(xs) {
-		sum += r
-		if u := math.Abs(2*sum - float64((t+1)*(n+1))); u > most {
-			at, most = t+1, u
+	noise := max(Spread(diffs)/math.Sqrt2, RegimeSize/8*Median(abs))
+	price := 4 * math.Log(float64(n)) * noise * noise
+	best, from := make([]float64, n+1), make([]int, n+1)
+	for j := 1; j <= n; j++ {
+		best[j] = math.Inf(1)
+		for i := 0; i <= j-shortest; i++ {
+			s := sum[j] - sum[i]
+			if c := best[i] + squares[j] - squares[i] - s*s/float64(j-i) + price; c < best[j] {
+				best[j], from[j] = c, i
+			}
 		}
 	}
-	N := float64(n)
-	if at == 0 || 2*math.Exp(-6*most*most/(N*N*N+N*N)) > inTimeAlpha {
-		return 0, false
+	var starts []int
+	for j := n; j > 0; j = from[j] {
+		starts = append(starts, from[j])
 	}
-	a, b := Median(xs[:at]), Median(xs[at:])
+	slices.Reverse(starts)
+	return starts
+}
+
+// merge joins neighbouring segments that are too short or too alike to be
+// regimes, the closest pair first.
+func merge(xs []float64, starts []int) []Segment {
+	starts = append(slices.Clone(starts), len(xs))
+	shortest := max(MinSeries/2, len(xs)/10)
+	for len(starts) > 2 {
+		weakest, least := 0, 1.0
+		for k := 1; k+1 < len(starts); k++ {
+			if s := strength(xs[starts[k-1]:starts[k]], xs[starts[k]:starts[k+1]], shortest); s < least {
+				weakest, least = k, s
+			}
+		}
+		if weakest == 0 {
+			break
+		}
+		starts = slices.Delete(starts, weakest, weakest+1)
+	}
+	segments := make([]Segment, len(starts)-1)
+	for k := range segments {
+		segments[k] = Segment{First: starts[k] + 1, Last: starts[k+1], Level: Median(xs[starts[k]:starts[k+1]])}
+	}
+	return segments
+}
+
+// strength is how clearly two neighbouring stretches are regimes of their own:
+// the step between them in units of the least that counts, next to nothing if
+// one is short or is a mixture (a cluster of wild values looks like a level).
+func strength(left, right []float64, shortest int) float64 {
+	a, b := Median(left), Median(right)
 	step := math.Abs(a - b)
-	noise := math.Max(Spread(xs[:at]), Spread(xs[at:]))
-	return at, step > RegimeSize*math.Max(math.Abs(a), math.Abs(b)) && step > regimeNoise*noise
+	if step == 0 {
+		return 0
+	}
+	s := step / max(RegimeSize*max(math.Abs(a), math.Abs(b)), regimeNoise*max(Spread(left), Spread(right)))
+	strays := func(xs []float64, own, other float64) float64 {
+		n := 0.0
+		for _, x := range xs {
+			if math.Abs(x-own) > math.Abs(x-other) {
+				n++
+			}
+		}
+		return n / float64(len(xs))
+	}
+	if len(left) < shortest || len(right) < shortest || max(strays(left, a, b), strays(right, b, a)) > regimeStrays {
+		s *= 1e-6
+	}
+	return s
 }
 
 // residualOf is the sum of absolute deviations from the segments' levels.
@@ -123,7 +206,7 @@ func residualOf(xs []float64, segments []Segment) float64 {
 // the sum of absolute deviations from the trend line. Long series are thinned
 // by medians of equal stretches, since the slopes of all pairs are needed.
 func trend(xs []float64) (drift bool, change, residual float64) {
-	ys, ts := thin(xs, 200)
+	ys, ts := thin(xs, (len(xs)+maxBlocks-1)/maxBlocks)
 	n := len(ys)
 	s, slopes := 0, make([]float64, 0, n*(n-1)/2)
 	for i := range ys {
@@ -144,17 +227,16 @@ func trend(xs []float64) (drift bool, change, residual float64) {
 	N := float64(n)
 	z := (math.Abs(float64(s)) - 1) / math.Sqrt(N*(N-1)*(2*N+5)/18-tieTerm(ys)/18)
 	level := math.Abs(Median(xs))
-	if level == 0 || !(z > zQuantile(1-inTimeAlpha/2)) {
+	if level == 0 || !(z > zQuantile(1-driftAlpha/2)) {
 		return false, 0, residual
 	}
 	change = slope * float64(len(xs)-1) / level
 	return math.Abs(change) > DriftSize, change, residual
 }
 
-// thin returns at most limit medians of equal stretches of xs, with the mean
+// thin returns the medians of stretches of xs of that width, with the mean
 // index of each stretch.
-func thin(xs []float64, limit int) (ys, ts []float64) {
-	width := (len(xs) + limit - 1) / limit
+func thin(xs []float64, width int) (ys, ts []float64) {
 	for i := 0; i < len(xs); i += width {
 		end := min(i+width, len(xs))
 		ys = append(ys, Median(xs[i:end]))
