@@ -23,7 +23,7 @@ const (
 	GroupSingle    = "single"    // one access: the rooflines
 	GroupPairs     = "pairs"     // two accesses, and each of them alone
 	GroupLocks     = "locks"     // lock elements, flows, idioms, sections
-	GroupCores     = "cores"     // cores, bare and with accesses, for every base
+	GroupCores     = "cores"     // cores and contexts, bare and with accesses
 	GroupSkew      = "skew"      // one access whose elements are Zipf
 )
 
@@ -135,8 +135,9 @@ type suite struct {
 	flows    []int     // flows, with 256 elements
 	zipf     []float64
 
-	coreSteps int // points of a scan over cores
-	accCores  int // points of a scan over cores with accesses
+	coreSteps int   // points of a scan over cores
+	accCores  int   // points of a scan over cores with accesses
+	threads   []int // contexts a core
 
 	alphas    []float64
 	skewInt   []float64
@@ -166,7 +167,7 @@ var suites = map[string]suite{
 			program.Checksum: {16}, program.Header: {16}},
 		countCores: []int{0},
 		elements:   []int{1, 16, 64}, few: []int{4}, sectOps: []float64{1}, flows: []int{8},
-		coreSteps: 3, accCores: 2,
+		coreSteps: 3, accCores: 2, threads: []int{1},
 		alphas: []float64{0.99}, skewInt: []float64{16},
 	},
 	"standard": {
@@ -182,7 +183,7 @@ var suites = map[string]suite{
 		countCores: []int{0, 10},
 		elements:   []int{1, 2, 4, 8, 16, 24, 32, 40, 48, 52, 56, 64, 96, 128, 256}, few: []int{1, 8, 32, 128}, sectOps: []float64{1, 2},
 		flows: []int{1, 2, 4, 8, 16, 32, 64, 250}, zipf: []float64{0.6, 0.99, 1.2},
-		coreSteps: 14, accCores: 6,
+		coreSteps: 14, accCores: 6, threads: []int{1, 2},
 		alphas: []float64{0.6, 0.99, 1.2}, skewInt: []float64{5, 20}, skewSpans: []int64{64},
 	},
 	"full": {
@@ -201,7 +202,7 @@ var suites = map[string]suite{
 		elements:   []int{1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64, 80, 96, 128, 192, 256},
 		few:        []int{1, 2, 4, 8, 16, 32, 64, 128, 256}, sectOps: []float64{1, 2, 4},
 		flows: []int{1, 2, 4, 8, 16, 24, 32, 40, 48, 52, 56, 64, 100, 200, 500}, zipf: []float64{0.6, 0.8, 0.99, 1.2},
-		coreSteps: 54, accCores: 14,
+		coreSteps: 54, accCores: 14, threads: []int{1, 2, 3, 4, 6},
 		alphas: []float64{0.4, 0.6, 0.8, 0.99, 1.1, 1.2, 1.5}, skewInt: []float64{2, 5, 10, 16, 20, 25}, skewSpans: []int64{64, 512},
 	},
 }
@@ -231,23 +232,30 @@ type planner struct {
 	err   error
 }
 
-// add appends a workload; cores 0 means all. A workload that two sweeps share
-// is measured once.
-func (p *planner) add(group, base string, prog program.Program, cores int) {
+// part of a board: 0 cores or threads are all of the base's.
+type part struct{ cores, threads int }
+
+var whole part
+
+// add appends a workload. One that two sweeps share is measured once.
+func (p *planner) add(group, base string, prog program.Program, on part) {
 	if p.only != nil && !slices.Contains(p.only, group) {
 		return
 	}
 	prog.Base = base
 	prog = p.board.Resolve(prog)
 	key := strings.Join([]string{group, base, describe(prog)}, "/")
-	if cores > 0 {
-		key += fmt.Sprintf("/%d-cores", cores)
+	if on.cores > 0 {
+		key += fmt.Sprintf("/%d-cores", on.cores)
+	}
+	if on.threads > 0 {
+		key += fmt.Sprintf("/%d-threads", on.threads)
 	}
 	if p.seen[key] || p.err != nil {
 		return
 	}
 	p.seen[key] = true
-	if err := p.board.Check(prog, cores, 0); err != nil {
+	if err := p.board.Check(prog, on.cores, on.threads); err != nil {
 		p.err = fault.Inputf("board %s cannot run its own sweep: workload %s: %w", p.board.Name, key, err)
 		return
 	}
@@ -257,7 +265,8 @@ func (p *planner) add(group, base string, prog program.Program, cores int) {
 		Group:   group,
 		Program: prog,
 		Options: Options{
-			Cores: cores,
+			Cores:   on.cores,
+			Threads: on.threads,
 			// 53 bits, which every reader of JSON keeps.
 			Seed:      sim.NewStream(p.seed, "workload/"+key).Uint64() >> 11,
 			Precision: p.precision,
@@ -360,25 +369,26 @@ func (p *planner) stateless() {
 			continue
 		}
 		for _, cores := range p.countCores {
-			p.add(GroupStateless, p.plain.Name, program.Program{}, p.clampCores(p.plain, cores))
+			p.add(GroupStateless, p.plain.Name, program.Program{}, few(p.plain, cores))
 			for _, n := range p.counts[kind] {
-				p.add(GroupStateless, p.plain.Name, program.Program{Stateless: program.Stateless{kind: n}}, p.clampCores(p.plain, cores))
+				p.add(GroupStateless, p.plain.Name, program.Program{Stateless: program.Stateless{kind: n}}, few(p.plain, cores))
 			}
 		}
 	}
 }
 
-// clampCores returns n, or 0 (all) where a base does not have that many.
-func (p *planner) clampCores(b board.Base, n int) int {
+// few is n cores, or the whole board where a base does not have more; 0 is the
+// whole board too.
+func few(b board.Base, n int) part {
 	if n >= int(b.Cores.Value) {
-		return 0
+		return whole
 	}
-	return n
+	return part{cores: n}
 }
 
 func (p *planner) single() {
 	for _, base := range p.board.Bases {
-		p.add(GroupSingle, base.Name, program.Program{}, 0) // intensity 0 of all curves
+		p.add(GroupSingle, base.Name, program.Program{}, whole) // intensity 0 of all curves
 	}
 	for _, t := range p.targets() {
 		for _, bytes := range p.sizes {
@@ -411,11 +421,11 @@ func (p *planner) single() {
 func (p *planner) curve(t target, base board.Base, bytes int, span int64, intensities []float64, low []lowCore) {
 	for _, i := range intensities {
 		if commands := i * math.Ceil(float64(bytes)/float64(t.command)); p.maxCommands == 0 || commands <= p.maxCommands {
-			p.add(GroupSingle, base.Name, one(t.of(bytes, i, span)), 0)
+			p.add(GroupSingle, base.Name, one(t.of(bytes, i, span)), whole)
 		}
 	}
 	for _, l := range low {
-		p.add(GroupSingle, base.Name, one(t.of(bytes, l.intensity, span)), p.clampCores(base, l.cores))
+		p.add(GroupSingle, base.Name, one(t.of(bytes, l.intensity, span)), few(base, l.cores))
 	}
 }
 
@@ -429,7 +439,7 @@ func (p *planner) pairs() {
 	}
 	for _, t := range ts {
 		for _, i := range append(slices.Clone(p.splits), pairIntensity) {
-			p.add(GroupPairs, p.sweep.Name, one(t.of(t.command, i, t.memory.DefaultSpan)), 0)
+			p.add(GroupPairs, p.sweep.Name, one(t.of(t.command, i, t.memory.DefaultSpan)), whole)
 		}
 	}
 	for n, a := range ts {
@@ -441,7 +451,7 @@ func (p *planner) pairs() {
 				p.add(GroupPairs, p.sweep.Name, program.Program{Accesses: []program.Access{
 					a.of(a.command, i, a.memory.DefaultSpan),
 					b.of(b.command, pairIntensity-i, b.memory.DefaultSpan),
-				}}, 0)
+				}}, whole)
 			}
 		}
 	}
@@ -457,7 +467,7 @@ const equalFlows = 1000
 func (p *planner) locks() {
 	lock := func(base board.Base, l program.Lock, f traffic.Flows) {
 		l.Name = "lock"
-		p.add(GroupLocks, base.Name, program.Program{Locks: []program.Lock{l}, Flows: &f}, 0)
+		p.add(GroupLocks, base.Name, program.Program{Locks: []program.Lock{l}, Flows: &f}, whole)
 	}
 	uniform := traffic.Flows{Count: equalFlows}
 	sections := append([][]program.Access{nil}, p.sections()...)
@@ -515,16 +525,30 @@ func (p *planner) sections() [][]program.Access {
 func (p *planner) cores() {
 	for _, base := range p.board.Bases {
 		for _, n := range steps(int(base.Cores.Value), p.coreSteps) {
-			p.add(GroupCores, base.Name, program.Program{}, n)
+			p.add(GroupCores, base.Name, program.Program{}, part{cores: n})
 		}
 	}
-	for _, t := range p.targets() {
-		if t.access.Op != program.Read {
-			continue
+	for _, base := range []board.Base{p.sweep, p.plain} {
+		fewer := slices.DeleteFunc(slices.Clone(p.threads), func(n int) bool { return n >= int(base.Threads.Value) })
+		for _, n := range fewer {
+			p.add(GroupCores, base.Name, program.Program{}, part{threads: n})
 		}
-		for _, base := range []board.Base{p.sweep, p.plain} {
-			for _, n := range steps(int(base.Cores.Value), p.accCores) {
-				p.add(GroupCores, base.Name, one(t.of(min(32, t.command), 10, t.memory.DefaultSpan)), n)
+		for _, t := range p.targets() {
+			access := func(perPacket float64, span int64, on part) {
+				p.add(GroupCores, base.Name, one(t.of(min(32, t.command), perPacket, span)), on)
+			}
+			if t.access.Op == program.Read {
+				for _, n := range steps(int(base.Cores.Value), p.accCores) {
+					access(10, t.memory.DefaultSpan, part{cores: n})
+				}
+			}
+			// Few contexts hide no latency: hits, and misses where there is
+			// a cache.
+			big := p.bigSpans(t, base.Name, min(32, t.command), p.cacheSpans[len(p.cacheSpans)-1:])
+			for _, span := range append(big, t.memory.DefaultSpan) {
+				for _, n := range fewer {
+					access(6, span, part{threads: n})
+				}
 			}
 		}
 	}
@@ -550,7 +574,7 @@ func (p *planner) skew() {
 					for _, i := range p.skewInt {
 						a := t.of(bytes, i, span)
 						a.Popularity, a.Alpha = "zipf", alpha
-						p.add(GroupSkew, base.Name, one(a), 0)
+						p.add(GroupSkew, base.Name, one(a), whole)
 					}
 				}
 			}
