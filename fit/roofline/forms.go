@@ -16,14 +16,20 @@ const (
 	curveParams
 )
 
-// curveLogT is ln T for 1/T = max(A + C·e^(−B/i)·i, i/Roof).
-func curveLogT(q []float64, p Point) float64 {
-	below, roof := curveSides(q, p.Intensity)
-	return -math.Log(max(below, roof))
+// curve is Eq. 1 or Eq. 2 with its parameters undone from their logarithms.
+type curve struct{ a, b, c, roof float64 }
+
+func newCurve(q []float64) curve {
+	return curve{math.Exp(q[curveA]), q[curveB], math.Exp(q[curveC]), math.Exp(q[curveRoof])}
 }
 
-func curveSides(q []float64, i float64) (below, roof float64) {
-	return math.Exp(q[curveA]) + math.Exp(q[curveC])*delayed(i, q[curveB]), i / math.Exp(q[curveRoof])
+// sides are the time of a packet, µs, below the roof and on it.
+func (v curve) sides(i float64) (below, roof float64) { return v.a + v.c*delayed(i, v.b), i / v.roof }
+
+// curveLogT is ln T for 1/T = max(A + C·e^(−B/i)·i, i/Roof).
+func curveLogT(q []float64) func(Point) float64 {
+	v := newCurve(q)
+	return func(p Point) float64 { return -math.Log(max(v.sides(p.Intensity))) }
 }
 
 // delayed is e^(−b/i)·i: the accesses that a packet has to wait for.
@@ -34,18 +40,22 @@ func delayed(i, b float64) float64 {
 	return i * math.Exp(-b/i)
 }
 
-func curveGrad(q []float64, p Point, g []float64) {
-	clear(g)
-	below, roof := curveSides(q, p.Intensity)
-	if roof > below {
-		g[curveRoof] = 1
-		return
-	}
-	access := math.Exp(q[curveC]) * delayed(p.Intensity, q[curveB])
-	g[curveA] = -math.Exp(q[curveA]) / below
-	g[curveC] = -access / below
-	if p.Intensity > 0 {
-		g[curveB] = access / p.Intensity / below
+// curveGrad is ∂ ln T/∂q.
+func curveGrad(q []float64) func(Point, []float64) {
+	v := newCurve(q)
+	return func(p Point, g []float64) {
+		clear(g)
+		below, roof := v.sides(p.Intensity)
+		if roof > below {
+			g[curveRoof] = 1
+			return
+		}
+		access := (below - v.a) / below
+		g[curveA] = -v.a / below
+		g[curveC] = -access
+		if p.Intensity > 0 {
+			g[curveB] = access / p.Intensity
+		}
 	}
 }
 
@@ -70,9 +80,9 @@ func curveCandidates(points []Point, form string) []candidate {
 		c.starts = curveStarts(places, c)
 		if slices.Contains(free, curveRoof) {
 			c.usable = func(q []float64, _ []Point) bool {
-				past := 0
+				past, v := 0, newCurve(q)
 				for _, p := range places {
-					if below, roof := curveSides(q, p.Intensity); roof > below {
+					if below, roof := v.sides(p.Intensity); roof > below {
 						past++
 					}
 				}
@@ -166,9 +176,9 @@ func curveStarts(places []Point, c candidate) [][]float64 {
 			for _, j := range c.free {
 				q[j] = min(max(q[j], c.lower[j]), c.upper[j])
 			}
-			cost := 0.0
+			cost, logT := 0.0, curveLogT(q)
 			for _, p := range places {
-				cost += math.Abs(math.Log(p.Mpps) - curveLogT(q, p))
+				cost += math.Abs(math.Log(p.Mpps) - logT(p))
 			}
 			if knee == m { // no roof: every b is a start
 				starts = append(starts, q)
@@ -217,18 +227,18 @@ const (
 )
 
 // coreLogT is ln T for 1/T = the p-norm of (D0 + i·Dm)/cores, i/Roof and 1/IO.
-func coreLogT(q []float64, p Point) float64 {
-	u := [3]float64{(math.Exp(q[coreD0]) + p.Intensity*math.Exp(q[coreDm])) / float64(p.Cores),
-		p.Intensity / math.Exp(q[coreRoof]), 1 / math.Exp(q[coreIO])}
-	top := max(u[0], u[1], u[2])
-	if top == 0 {
-		return math.Inf(1)
+func coreLogT(q []float64) func(Point) float64 {
+	d0, dm, roof, io, sharp := math.Exp(q[coreD0]), math.Exp(q[coreDm]), math.Exp(q[coreRoof]), math.Exp(q[coreIO]), math.Exp(q[coreSharp])
+	return func(p Point) float64 {
+		u := [3]float64{(d0 + p.Intensity*dm) / float64(p.Cores), p.Intensity / roof, 1 / io}
+		top, sum := max(u[0], u[1], u[2]), 0.0
+		for _, v := range u {
+			if v > 0 {
+				sum += math.Pow(v/top, sharp)
+			}
+		}
+		return -math.Log(top) - math.Log(sum)/sharp
 	}
-	sharp, sum := math.Exp(q[coreSharp]), 0.0
-	for _, v := range u {
-		sum += math.Pow(v/top, sharp)
-	}
-	return -math.Log(top) - math.Log(sum)/sharp
 }
 
 // coreCandidates are the forms with and without each ceiling. With a single

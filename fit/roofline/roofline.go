@@ -93,7 +93,7 @@ type Result struct {
 // Mpps is the fitted throughput at intensity i on that many cores (used by the
 // cores form only).
 func (r Result) Mpps(i float64, cores int) float64 {
-	return math.Exp(r.fitted.logT(r.q, Point{Intensity: i, Cores: cores}))
+	return math.Exp(r.fitted.logT(r.q)(Point{Intensity: i, Cores: cores}))
 }
 
 // Candidate is a form that was tried, with its error on held-out intensities.
@@ -169,10 +169,15 @@ func Fit(points []Point, o Options) (Result, error) {
 	} else {
 		cs = curveCandidates(kept, o.Form)
 	}
-	if err := r.choose(kept, cs, group, opt); err != nil {
+	s, err := r.choose(kept, cs, group, opt)
+	if err != nil {
 		return Result{}, err
 	}
-	r.report(kept, opt, o)
+	r.values(kept, s)
+	r.quality(kept, s)
+	if o.Bootstrap > 0 {
+		r.bootstrap(kept, s, opt, o)
+	}
 	return r, nil
 }
 
@@ -287,9 +292,9 @@ type candidate struct {
 	starts [][]float64 // full vectors
 	lower  []float64
 	upper  []float64
-	logT   func(q []float64, p Point) float64
-	grad   func(q []float64, p Point, g []float64) // ∂logT/∂q; nil: by differences
-	usable func(q []float64, points []Point) bool  // nil: always
+	logT   func(q []float64) func(Point) float64
+	grad   func(q []float64) func(p Point, g []float64) // ∂logT/∂q; nil: by differences
+	usable func(q []float64, points []Point) bool       // nil: always
 }
 
 func (c candidate) problem(points []Point) lm.Problem {
@@ -300,24 +305,23 @@ func (c candidate) problem(points []Point) lm.Problem {
 		}
 	}
 	pr := lm.Problem{Points: len(points), Params: len(c.free), Sigma: make([]float64, len(points)), Lower: pick(c.lower, c.free), Upper: pick(c.upper, c.free)}
-	for k, p := range points {
-		pr.Sigma[k] = p.sigma()
-	}
 	logs := make([]float64, len(points))
 	for k, p := range points {
-		logs[k] = math.Log(p.Mpps)
+		logs[k], pr.Sigma[k] = math.Log(p.Mpps), p.sigma()
 	}
 	pr.Residuals = func(p, r []float64) {
 		spread(p)
+		logT := c.logT(q)
 		for k, pt := range points {
-			r[k] = logs[k] - c.logT(q, pt)
+			r[k] = logs[k] - logT(pt)
 		}
 	}
 	if c.grad != nil {
 		pr.Jacobian = func(p, jac []float64) {
 			spread(p)
+			grad := c.grad(q)
 			for k, pt := range points {
-				c.grad(q, pt, g)
+				grad(pt, g)
 				for x, j := range c.free {
 					jac[k*len(c.free)+x] = -g[j]
 				}
@@ -348,11 +352,11 @@ func (c candidate) fit(points []Point, starts [][]float64, o lm.Options) (lm.Sol
 // choose fits every candidate, measures its error on the groups of points that
 // a refit did not see, and keeps the one with the least; ties go to the fewest
 // parameters, which come first in cs.
-func (r *Result) choose(points []Point, cs []candidate, group func(Point) [2]float64, o lm.Options) error {
+func (r *Result) choose(points []Point, cs []candidate, group func(Point) [2]float64, o lm.Options) (lm.Solution, error) {
 	type fitted struct {
-		c       candidate
-		q       []float64
-		heldOut float64
+		candidate
+		solution lm.Solution
+		q        []float64
 	}
 	var all []fitted
 	least := math.Inf(1)
@@ -365,24 +369,19 @@ func (r *Result) choose(points []Point, cs []candidate, group func(Point) [2]flo
 		if !ok {
 			continue
 		}
-		all = append(all, fitted{c, q, held})
+		all = append(all, fitted{c, s, q})
+		r.Candidates = append(r.Candidates, Candidate{Form: c.form, Params: c.names, HeldOutPct: held})
 		least = min(least, held)
 	}
 	for k, f := range all {
-		if r.q == nil && f.heldOut <= least*tieShare+tieAbs {
-			r.fitted, r.q, r.Form = f.c, f.q, f.c.form
-			r.Quality.HeldOutPct = f.heldOut
-			all[k].heldOut = f.heldOut
+		if held := r.Candidates[k].HeldOutPct; held <= least*tieShare+tieAbs {
+			r.Candidates[k].Chosen = true
+			r.Form, r.Quality.HeldOutPct = f.form, held
+			r.fitted, r.q = f.candidate, f.q
+			return f.solution, nil
 		}
-		r.Candidates = append(r.Candidates, Candidate{Form: f.c.form, Params: f.c.names, HeldOutPct: f.heldOut})
 	}
-	for k, f := range all {
-		r.Candidates[k].Chosen = slices.Equal(f.q, r.q) && f.c.form == r.Form
-	}
-	if r.q == nil {
-		return fault.Inputf("no form fits: %d points at %d places are too few or too far apart; measure more intensities", len(points), len(distinct(points, group)))
-	}
-	return nil
+	return lm.Solution{}, fault.Inputf("no form fits: %d points at %d places are too few or too far apart; measure more intensities", len(points), len(distinct(points, group)))
 }
 
 // heldOut is the mean absolute error, per cent, of points in groups that were
@@ -398,30 +397,15 @@ func (c candidate) heldOut(points []Point, q []float64, group func(Point) [2]flo
 		if err != nil {
 			return 0, false
 		}
+		logT := c.logT(at)
 		for _, p := range points {
 			if group(p) == g {
-				sum += 100 * math.Abs(math.Exp(c.logT(at, p))/p.Mpps-1)
+				sum += 100 * math.Abs(math.Exp(logT(p))/p.Mpps-1)
 				n++
 			}
 		}
 	}
 	return sum / float64(n), finite(sum)
-}
-
-// report fills parameters, quality, residuals and findings from the chosen
-// candidate.
-func (r *Result) report(points []Point, opt lm.Options, o Options) {
-	c := r.fitted
-	s, q, err := c.fit(points, append(slices.Clone(c.starts), r.q), opt)
-	if err != nil {
-		return // the same fit has succeeded in choose
-	}
-	r.q = q
-	r.values(points, s)
-	r.quality(points, s)
-	if o.Bootstrap > 0 {
-		r.bootstrap(points, s, opt, o)
-	}
 }
 
 func (r *Result) find(format string, a ...any) {
@@ -487,12 +471,12 @@ func over(v model.Value, n float64) model.Value {
 func (r *Result) quality(points []Point, s lm.Solution) {
 	q := &r.Quality
 	q.N, q.ResidualScale = len(points), s.Scale
-	mean, residual, total := 0.0, 0.0, 0.0
+	mean, residual, total, logT := 0.0, 0.0, 0.0, r.fitted.logT(r.q)
 	for _, p := range points {
 		mean += p.Mpps / float64(len(points))
 	}
 	for k, p := range points {
-		fitted := math.Exp(r.fitted.logT(r.q, p))
+		fitted := math.Exp(logT(p))
 		res := Residual{Point: p, Fitted: fitted, Pct: 100 * (p.Mpps/fitted - 1), Weight: s.Weights[k]}
 		res.Outlier = math.Abs(s.Residuals[k]) > stats.OutlierCut*math.Hypot(s.Scale, p.sigma())
 		r.Residuals = append(r.Residuals, res)
