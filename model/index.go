@@ -17,7 +17,8 @@ const (
 	resFirst
 )
 
-// index is what Predict looks up instead of searching the model.
+// index is what Predict looks up instead of searching the model. It points at
+// the fitted numbers, so a fitter may change them between predictions.
 type index struct {
 	memories []memoryIndex
 	bases    []*Base
@@ -25,8 +26,7 @@ type index struct {
 	names    []string          // by resource
 	curves   map[curveKey][]*Roofline
 	rules    map[string]*RuleError
-	kinds    [kinds]float64 // µs of a core by program.Kinds
-	kindRel  [kinds]float64
+	kinds    [kinds]*OpCost // by program.Kinds, nil: not fitted
 	groups   map[string]int // engine → leaf of the composition tree
 }
 
@@ -34,15 +34,15 @@ const kinds = 6
 
 type indexedDemand struct {
 	resource int
-	us       float64
+	us       *Value
 }
 
 // memoryIndex resolves a memory's engines and costs.
 type memoryIndex struct {
 	*Memory
-	latency, missLatency float64
-	bank, line, dram     int // resources
-	engines              []engineIndex
+	latency          *Latency
+	bank, line, dram int // resources
+	engines          []engineIndex
 }
 
 type engineIndex struct {
@@ -122,9 +122,10 @@ func (m *Model) newIndex() (*index, error) {
 			}
 			mi.engines = append(mi.engines, ei)
 		}
-		for _, l := range m.Queueing.Latency {
-			if l.Memory == mem.Name {
-				mi.latency, mi.missLatency = l.US.Value, l.MissUS.Value
+		mi.latency = &Latency{}
+		for j := range m.Queueing.Latency {
+			if l := &m.Queueing.Latency[j]; l.Memory == mem.Name {
+				mi.latency = l
 			}
 		}
 		mi.bank = resource(mem.Name + " bank")
@@ -137,8 +138,8 @@ func (m *Model) newIndex() (*index, error) {
 	for i := range m.Bases {
 		b := &m.Bases[i]
 		var ds []indexedDemand
-		for _, d := range b.Demand {
-			ds = append(ds, indexedDemand{resource(d.Resource), d.US.Value})
+		for j := range b.Demand {
+			ds = append(ds, indexedDemand{resource(b.Demand[j].Resource), &b.Demand[j].US})
 		}
 		x.bases = append(x.bases, b)
 		x.demands = append(x.demands, ds)
@@ -158,10 +159,9 @@ func (m *Model) newIndex() (*index, error) {
 		x.rules[m.Rules[i].Rule] = &m.Rules[i]
 	}
 	for i, k := range program.Kinds {
-		x.kinds[i] = math.NaN()
-		for _, c := range m.Stateless {
-			if c.Kind == k {
-				x.kinds[i], x.kindRel[i] = c.US.Value, c.US.Rel()
+		for j := range m.Stateless {
+			if c := &m.Stateless[j]; c.Kind == k {
+				x.kinds[i] = c
 			}
 		}
 	}

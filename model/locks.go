@@ -73,7 +73,7 @@ func (m *Model) lockDemand(j *job, us []float64, w *lockWork) float64 {
 	}
 	n := float64(len(j.p.Locks))
 	us[w.front] += n * (m.Queueing.TestUS.Value + release)
-	return n * w.memory.latency
+	return n * w.memory.latency.US.Value
 }
 
 // lockTime solves lock l: the time of one packet on its hottest element. A
@@ -101,10 +101,10 @@ func (m *Model) lockTime(j *job, l int, us []float64, trip, free float64, w *loc
 		if a.engine.front == w.front {
 			through += n
 		} else {
-			fixed += n*a.mem.latency + a.missing*a.mem.missLatency
+			fixed += n*a.mem.latency.US.Value + a.missing*a.mem.latency.MissUS.Value
 		}
 	}
-	latency := w.memory.latency
+	latency := w.memory.latency.US.Value
 	contexts := float64(j.cores * j.threads)
 	ticket := lock.Idiom == program.Ticket
 	pause := q.SpinUS.Value

@@ -16,7 +16,8 @@ import (
 const Schema = "nicprof-model/1"
 
 // Value is a fitted number with its 95 % interval. Identified is false where
-// the data cannot tell; then Value is a bound or zero and Note says why.
+// the data cannot tell; then Value is what a prediction may use in its place (a
+// bound, or the number that the fit stopped at) and Note says why.
 type Value struct {
 	Value      float64 `json:"value"`
 	Low        float64 `json:"low,omitempty"`
@@ -45,10 +46,11 @@ type Quality struct {
 	ResidualScale float64 `json:"residual_scale"` // robust, of log residuals
 }
 
-// Roofline is one curve (t, o, m, s, span). Eq. 2: T = 1/(A + C·e^(−B/i)·i)
-// with A in µs a packet, C in µs an access, B in accesses; Eq. 1: T =
-// min(1/(A + C·i), Roof/i) with B = 0. Cost and Roof keep the per-core cost
-// and the memory's roof apart: X = min(cores/(D0 + i·Dm), Roof/(i + i0)).
+// Roofline is one curve (t, o, m, s, span): 1/T = max(A + C·e^(−B/i)·i, i/Roof)
+// with A in µs a packet, C in µs an access, B in accesses. Form eq2 has the
+// queuing term of Cora's Eq. 2, eq1 is Eq. 1 with B = 0; a Roof that is not
+// identified bounds nothing. CoreUS and MemUS keep the per-core cost and the
+// memory's time apart.
 type Roofline struct {
 	Memory  string       `json:"memory"`
 	Op      program.Op   `json:"op"`

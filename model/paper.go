@@ -117,14 +117,11 @@ func (r *Roofline) packetUS(i float64) float64 {
 	if i <= 0 {
 		return r.A.Value
 	}
-	if r.Form == "eq1" {
-		us := r.A.Value + r.C.Value*i
-		if r.Roof.Value > 0 {
-			us = max(us, i/r.Roof.Value)
-		}
-		return us
+	us := r.A.Value + r.C.Value*math.Exp(-r.B.Value/i)*i
+	if r.Roof.Identified {
+		us = max(us, i/r.Roof.Value)
 	}
-	return r.A.Value + r.C.Value*math.Exp(-r.B.Value/i)*i
+	return us
 }
 
 // curve finds the roofline of an access: the smallest tabulated size and span

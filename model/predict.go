@@ -247,7 +247,7 @@ func (m *Model) resolve(j *job, o Options) error {
 	for kind, n := range p.Stateless {
 		if i := slices.Index(program.Kinds, kind); i < 0 {
 			return fault.Inputf("unknown kind of stateless operation %q; known are %v", kind, program.Kinds)
-		} else if n > 0 && math.IsNaN(x.kinds[i]) {
+		} else if n > 0 && x.kinds[i] == nil {
 			return fault.Inputf("the model has no cost of stateless %s: it was fitted without the stateless group", kind)
 		} else if !(n >= 0) {
 			return fault.Inputf("%v stateless %s operations; expected 0 or more", n, kind)

@@ -27,7 +27,7 @@ func (j *job) coreTime() float64 {
 	us := j.base.CoreUS.Value
 	for i, kind := range program.Kinds {
 		if n := j.p.Stateless[kind]; n > 0 {
-			us += n * j.x.kinds[i]
+			us += n * j.x.kinds[i].US.Value
 		}
 	}
 	for i := range j.accesses {
@@ -136,7 +136,7 @@ func (m *Model) resources(j *job, out *resourceTimes) error {
 	us[resIO] = max(1/j.base.IOMpps.Value, j.wireTime(m))
 	for _, d := range j.demands {
 		if j.base != &j.custom {
-			us[d.resource] += d.us
+			us[d.resource] += d.us.Value
 		}
 	}
 	core := j.coreTime()
@@ -185,13 +185,13 @@ func (m *Model) resources(j *job, out *resourceTimes) error {
 		lines[at] += i * c.line * fp.hot * min(depth, fp.lines)
 		us[a.mem.line] = max(us[a.mem.line], lines[at])
 		if !posted {
-			trip += i * count * a.mem.latency
+			trip += i * count * a.mem.latency.US.Value
 		}
 		if a.missing > 0 {
 			us[a.mem.dram] += a.missing * c.miss
 			us[a.engine.front] += a.missing * c.missFront
 			if !posted {
-				trip += a.missing * a.mem.missLatency
+				trip += a.missing * a.mem.latency.MissUS.Value
 			}
 		}
 		us[a.mem.bank] += banks[k] * fp.bank

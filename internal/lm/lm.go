@@ -67,6 +67,8 @@ type Options struct {
 	Loss   Loss
 	Method Method
 	Scale  float64 // fixed residual scale; 0: from the residuals' MAD, in three rounds
+	// Iterations of LM at most for one start; 0: 60.
+	Iterations int
 }
 
 // Solution is the best fit.
@@ -97,6 +99,9 @@ var ErrNoStart = errors.New("no start gives finite residuals")
 // the best few.
 func Solve(pr Problem, starts [][]float64, o Options) (Solution, error) {
 	w := newWork(pr, o.Loss)
+	if w.iterations = o.Iterations; w.iterations == 0 {
+		w.iterations = 60
+	}
 	type candidate struct {
 		p    []float64
 		cost float64
@@ -154,15 +159,17 @@ type work struct {
 	Problem
 	loss  Loss
 	scale float64
-	r     []float64
-	jac   []float64
-	hess  []float64
-	chol  []float64
-	grad  []float64
-	step  []float64
-	trial []float64
-	fixed []bool
-	high  []float64 // residuals of numeric differences
+
+	iterations int
+	r          []float64
+	jac        []float64
+	hess       []float64
+	chol       []float64
+	grad       []float64
+	step       []float64
+	trial      []float64
+	fixed      []bool
+	high       []float64 // residuals of numeric differences
 }
 
 func newWork(pr Problem, loss Loss) *work {
@@ -288,9 +295,9 @@ func (w *work) normal(p []float64) {
 // finds no better point raises the damping, so the loop is bounded even when
 // the matrix never factorises.
 func (w *work) polish(p []float64) float64 {
-	const iterations, tolerance = 60, 1e-10
+	const tolerance = 1e-8
 	best, lambda, n := w.objective(p), 1e-3, w.Params
-	for range iterations {
+	for range w.iterations {
 		w.normal(p)
 		improved := false
 		for ; lambda < 1e12; lambda *= 8 {

@@ -1,0 +1,585 @@
+package fit
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"nicprof/board"
+	"nicprof/internal/lm"
+	"nicprof/internal/stats"
+	"nicprof/microbench"
+	"nicprof/model"
+	"nicprof/program"
+)
+
+// resourceFit fits every time of the resources rule at once, to all samples:
+// what one curve leaves open (a bank or a front?) the pairs decide.
+type resourceFit struct {
+	m       *model.Model
+	samples []*microbench.Sample
+	logs    []float64 // ln of the measured rates
+	sigma   []float64 // relative standard errors
+	params  []*param
+	at      map[*model.Value]int
+	touched [][]int // parameters by sample
+}
+
+// param is one fitted number. It is fitted relative to its start, which also is
+// its prior: a number that no sample bears on stays there.
+type param struct {
+	v     *model.Value
+	start float64
+	lower float64 // relative
+	upper float64
+	prior float64 // relative standard deviation of the start
+}
+
+const (
+	// weakPrior and the others are how far a start may be off: a factor of the
+	// start itself.
+	weakPrior = 2
+	firmPrior = 0.3
+	// typicalScale is the residual scale that decides what an outlier is in
+	// the first place: emulated samples have intervals of 1 %, native ones more.
+	typicalScale = 0.015
+)
+
+// start sets a value and makes it a parameter.
+func (f *resourceFit) start(v *model.Value, at, prior float64) {
+	*v = model.Value{Value: at}
+	f.params = append(f.params, &param{v: v, start: at, lower: 0.02, upper: 50, prior: prior})
+}
+
+// fitResources fills Costs, Queueing, Stateless, the bases' and locks' times,
+// and judges all rules on held-out samples.
+func fitResources(m *model.Model, b *board.Board, samples []microbench.Sample, r *Report) error {
+	f := &resourceFit{m: m, at: map[*model.Value]int{}}
+	f.starts(b, samples)
+	m.Changed()
+	for i, p := range f.params {
+		f.at[p.v] = i
+	}
+	train, test := split(samples)
+	if err := f.use(train, r); err != nil {
+		return err
+	}
+	if _, err := f.solve(40); err != nil {
+		return err
+	}
+	m.Rules = judgeRules(m, test, r)
+	if err := f.use(samples, r); err != nil {
+		return err
+	}
+	s, err := f.solve(12)
+	if err != nil {
+		return err
+	}
+	f.intervals(s)
+	best := math.Inf(1)
+	for _, e := range m.Rules {
+		if e.MeanPct < best {
+			best, m.DefaultRule = e.MeanPct, e.Rule
+		}
+	}
+	m.Changed()
+	return nil
+}
+
+// split holds every fifth sample out that combines or skews accesses or takes
+// locks: what a composition rule is for.
+func split(samples []microbench.Sample) (train, test []microbench.Sample) {
+	n := 0
+	for _, s := range samples {
+		combined := len(s.Program.Accesses) > 1 || len(s.Program.Locks) > 0 || s.Group == microbench.GroupSkew
+		if combined {
+			n++
+		}
+		if combined && n%5 == 0 {
+			test = append(test, s)
+		} else {
+			train = append(train, s)
+		}
+	}
+	return train, test
+}
+
+// judgeRules holds every rule against samples that no fit has seen.
+func judgeRules(m *model.Model, test []microbench.Sample, r *Report) []model.RuleError {
+	var out []model.RuleError
+	for _, rule := range model.Rules {
+		var pct []float64
+		sum := 0.0
+		for i := range test {
+			s := &test[i]
+			p, err := m.Predict(s.Program, s.Traffic, model.Options{Cores: s.Cores, Threads: s.Threads, Rule: rule, Brief: true})
+			if err != nil {
+				r.note("rule %s: %v", rule, err)
+				break
+			}
+			e := 100 * math.Abs(p.Mpps/s.Mpps-1)
+			pct = append(pct, e)
+			sum += e
+		}
+		if len(pct) == 0 || len(pct) < len(test) {
+			continue
+		}
+		sorted := stats.Sorted(pct)
+		out = append(out, model.RuleError{Rule: rule, N: len(pct), MeanPct: sum / float64(len(pct)),
+			P95Pct: sorted.Percentile(95), MaxPct: sorted[len(sorted)-1]})
+	}
+	return out
+}
+
+// starts sets a first guess of everything from the samples that show it best.
+func (f *resourceFit) starts(b *board.Board, samples []microbench.Sample) {
+	m := f.m
+	q := &m.Queueing
+	for _, k := range program.Kinds {
+		if us, ok := statelessStart(m, samples, k); ok {
+			m.Stateless = append(m.Stateless, model.OpCost{Kind: k, US: model.Value{Value: us}})
+		}
+	}
+	for i := range m.Stateless {
+		f.start(&m.Stateless[i].US, m.Stateless[i].US.Value, weakPrior)
+	}
+	fronts := map[string]bool{}
+	for _, mem := range m.Memories {
+		for _, e := range mem.Engines {
+			fronts[e.Front] = true
+		}
+	}
+	for i := range m.Bases {
+		base := &m.Bases[i]
+		core, access := coreStarts(base, samples)
+		f.start(&base.CoreUS, core, weakPrior)
+		f.start(&base.AccessUS, access, weakPrior)
+		f.start(&base.IOMpps, base.BareMpps.Value*1.001, firmPrior)
+		f.start(&base.LockUS, core/50, weakPrior)
+		for _, mem := range m.Memories {
+			var done []string
+			for _, e := range mem.Engines {
+				if !slices.Contains(done, e.Front) {
+					done = append(done, e.Front)
+				}
+			}
+			for _, front := range append(done, mem.Name+" bank") {
+				base.Demand = append(base.Demand, model.Demand{Resource: front})
+			}
+		}
+		for j := range base.Demand {
+			f.start(&base.Demand[j].US, 0.1/base.BareMpps.Value, weakPrior)
+		}
+	}
+	for _, c := range classes(samples) {
+		for _, bytes := range sizes(m, samples, c) {
+			m.Costs = append(m.Costs, f.costStart(samples, c, bytes))
+		}
+	}
+	for i := range m.Costs {
+		c := &m.Costs[i]
+		for _, v := range []*model.Value{&c.Front, &c.Bank, &c.Line, &c.Miss, &c.MissFront} {
+			if v.Value > 0 {
+				f.start(v, v.Value, weakPrior)
+			}
+		}
+	}
+	f.start(&q.Inner, 6, weakPrior)
+	f.start(&q.Outer, 15, weakPrior)
+	f.start(&q.BaseWaitUS, 0.5, weakPrior)
+	f.start(&q.Depth, 32, weakPrior)
+	for _, mem := range m.Memories {
+		q.Latency = append(q.Latency, model.Latency{Memory: mem.Name})
+	}
+	for i := range q.Latency {
+		f.start(&q.Latency[i].US, 0.25, firmPrior)
+		if m.Memories[i].CacheBytes > 0 {
+			f.start(&q.Latency[i].MissUS, 0.25, firmPrior)
+		}
+	}
+	if len(m.Locks) > 0 {
+		test := 0.005
+		for _, c := range m.Costs {
+			if c.Memory == q.LockMemory && c.Mode == program.Atomic && c.Op == program.Write && c.Bytes == 4 {
+				test = c.Front.Value
+			}
+		}
+		f.start(&q.TestUS, test, weakPrior)
+		f.start(&q.SpinUS, 0.03, weakPrior)
+		for i := range m.Locks {
+			f.start(&m.Locks[i].HoldUS, 0.05, weakPrior)
+		}
+	}
+}
+
+// coreStarts takes a base's time a packet from the fewest cores it was measured
+// on, and its time a command from the rates with accesses on few cores.
+func coreStarts(base *model.Base, samples []microbench.Sample) (core, access float64) {
+	fewest := base.Cores + 1
+	for i := range samples {
+		if s := &samples[i]; s.Program.Base == base.Name && bare(s) && s.Cores < fewest {
+			fewest, core = s.Cores, float64(s.Cores)/s.Mpps
+		}
+	}
+	least := math.Inf(1)
+	for i := range samples {
+		s := &samples[i]
+		if s.Program.Base != base.Name || len(s.Program.Accesses) != 1 || len(s.Program.Locks) > 0 || 2*s.Cores > base.Cores {
+			continue
+		}
+		if us := (float64(s.Cores)/s.Mpps - core) / s.Program.Accesses[0].PerPacket; us > 0 {
+			least = min(least, us)
+		}
+	}
+	if math.IsInf(least, 1) {
+		least = core / 40
+	}
+	return core, least
+}
+
+// statelessStart is the core time of one operation of a kind: the slope of the
+// time a packet over the count, where the count is largest.
+func statelessStart(m *model.Model, samples []microbench.Sample, kind string) (float64, bool) {
+	best, us := 0.0, 0.0
+	for i := range samples {
+		s := &samples[i]
+		n := s.Program.Stateless[kind]
+		if n <= best || len(s.Program.Stateless) != 1 || len(s.Program.Accesses) > 0 {
+			continue
+		}
+		for j := range m.Bases {
+			if b := &m.Bases[j]; b.Name == s.Program.Base {
+				best, us = n, float64(s.Cores)*max(1e-3/s.Mpps, 1/s.Mpps-1/b.BareMpps.Value)/n
+			}
+		}
+	}
+	return us, best > 0
+}
+
+func classes(samples []microbench.Sample) []model.Class {
+	var out []model.Class
+	for i := range samples {
+		for _, a := range samples[i].Program.Accesses {
+			if c := classOf(a); !slices.Contains(out, c) {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// sizes lists the command sizes that a class was measured alone with.
+func sizes(m *model.Model, samples []microbench.Sample, c model.Class) []int {
+	var out []int
+	limit := program.MaxBytes
+	for _, mem := range m.Memories {
+		for _, e := range mem.Engines {
+			if mem.Name == c.Memory && e.Mode == c.Mode {
+				limit = e.MaxBytes
+			}
+		}
+	}
+	for i := range samples {
+		p := &samples[i].Program
+		if len(p.Accesses) != 1 || len(p.Locks) > 0 {
+			continue
+		}
+		a := p.Accesses[0]
+		if classOf(a) == c && a.Bytes <= limit && !slices.Contains(out, a.Bytes) {
+			out = append(out, a.Bytes)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// costStart reads a command's times from the slopes of its curves at the
+// highest intensities: over the default span its front's, over one element its
+// line's, over elements of one bank its bank's, beyond the cache its DRAM's.
+func (f *resourceFit) costStart(samples []microbench.Sample, c model.Class, bytes int) model.Cost {
+	cost := model.Cost{Class: c, Bytes: bytes}
+	var mem *model.Memory
+	for i := range f.m.Memories {
+		if f.m.Memories[i].Name == c.Memory {
+			mem = &f.m.Memories[i]
+		}
+	}
+	type top struct {
+		i, us         float64 // at the highest intensity: time a packet
+		draws, stride float64
+	}
+	spans := map[int64]*top{}
+	var order []int64
+	for i := range samples {
+		s := &samples[i]
+		p := &s.Program
+		if len(p.Accesses) != 1 || len(p.Locks) > 0 || len(p.Stateless) > 0 {
+			continue
+		}
+		a := p.Accesses[0]
+		base := f.base(p.Base)
+		if classOf(a) != c || a.Bytes != bytes || a.Popularity == "zipf" || a.PerPacket < 1 || s.Cores < base.Cores {
+			continue
+		}
+		t := spans[a.Span]
+		if t == nil {
+			t = &top{}
+			spans[a.Span] = t
+			order = append(order, a.Span)
+		}
+		if a.PerPacket >= t.i {
+			*t = top{a.PerPacket, max(1/s.Mpps-0.8/base.BareMpps.Value, 0.02/s.Mpps), a.PerPacket, float64(a.Stride)}
+			if base.PerPacket {
+				t.draws = 1
+			}
+		}
+	}
+	slices.Sort(order)
+	spread, one, few := 0.0, 0.0, 0.0
+	for _, span := range order {
+		t := spans[span]
+		us, size := t.us/t.i, float64(span)*t.stride
+		switch {
+		case mem.CacheBytes > 0 && size > float64(mem.CacheBytes):
+			extra := max(t.us-t.i*spread, t.us/50) / t.draws / (1 - 0.9*float64(mem.CacheBytes)/size)
+			cost.Miss.Value = max(cost.Miss.Value, extra)
+			cost.MissFront.Value = cost.Miss.Value / 4
+		case span == 1:
+			one = us
+		case size <= float64(mem.BankBytes):
+			few = us
+		default:
+			spread = us // the largest resident span comes last
+		}
+	}
+	if spread == 0 {
+		spread = max(few, one, 1e-4)
+	}
+	cost.Front.Value = spread
+	const more = 1.1
+	if few > more*spread {
+		cost.Bank.Value = few
+	}
+	if one > more*max(spread, few) {
+		cost.Line.Value = one
+	}
+	return cost
+}
+
+func classOf(a program.Access) model.Class {
+	return model.Class{Memory: a.Memory, Op: a.Op, Mode: a.Mode}
+}
+
+func (f *resourceFit) base(name string) *model.Base {
+	for i := range f.m.Bases {
+		if f.m.Bases[i].Name == name {
+			return &f.m.Bases[i]
+		}
+	}
+	return &f.m.Bases[0]
+}
+
+// use sets the samples to fit to.
+func (f *resourceFit) use(samples []microbench.Sample, r *Report) error {
+	f.samples, f.logs, f.sigma, f.touched = nil, nil, nil, nil
+	for i := range samples {
+		s := &samples[i]
+		if s.Traffic.RateMpps > 0 {
+			continue // shows the offered rate, not the board's
+		}
+		if _, err := f.predict(s); err != nil {
+			return fmt.Errorf("sample %s: %w", name(s), err)
+		}
+		f.samples = append(f.samples, s)
+		f.logs = append(f.logs, math.Log(s.Mpps))
+		sd := 0.0
+		if s.Low > 0 && s.High > s.Low {
+			sd = (s.High - s.Low) / (2 * 1.96 * s.Mpps)
+		}
+		f.sigma = append(f.sigma, sd)
+		f.touched = append(f.touched, f.touches(s))
+	}
+	return nil
+}
+
+func (f *resourceFit) predict(s *microbench.Sample) (float64, error) {
+	p, err := f.m.Predict(s.Program, s.Traffic, model.Options{Cores: s.Cores, Threads: s.Threads, Rule: model.RuleResources, Brief: true})
+	return p.Mpps, err
+}
+
+// touches lists the parameters that a sample's prediction may depend on.
+func (f *resourceFit) touches(s *microbench.Sample) []int {
+	var out []int
+	add := func(v *model.Value) {
+		if i, ok := f.at[v]; ok && !slices.Contains(out, i) {
+			out = append(out, i)
+		}
+	}
+	m, q := f.m, &f.m.Queueing
+	base := f.base(s.Program.Base)
+	add(&base.CoreUS)
+	add(&base.IOMpps)
+	for i := range base.Demand {
+		add(&base.Demand[i].US)
+	}
+	for i := range m.Stateless {
+		if s.Program.Stateless[m.Stateless[i].Kind] > 0 {
+			add(&m.Stateless[i].US)
+		}
+	}
+	add(&q.Inner)
+	add(&q.Outer)
+	add(&q.BaseWaitUS)
+	access := func(a *program.Access) {
+		add(&base.AccessUS)
+		add(&q.Depth)
+		for i := range q.Latency {
+			if q.Latency[i].Memory == a.Memory {
+				add(&q.Latency[i].US)
+				add(&q.Latency[i].MissUS)
+			}
+		}
+		for i := range m.Costs {
+			if c := &m.Costs[i]; c.Class == classOf(*a) && f.near(c, a.Bytes) {
+				for _, v := range []*model.Value{&c.Front, &c.Bank, &c.Line, &c.Miss, &c.MissFront} {
+					add(v)
+				}
+			}
+		}
+	}
+	for i := range s.Program.Accesses {
+		access(&s.Program.Accesses[i])
+	}
+	for i := range s.Program.Locks {
+		l := &s.Program.Locks[i]
+		word := program.Access{Memory: q.LockMemory, Op: program.Write, Mode: program.Atomic, Bytes: 4}
+		access(&word)
+		add(&base.LockUS)
+		add(&q.TestUS)
+		add(&q.SpinUS)
+		for j := range m.Locks {
+			if m.Locks[j].Idiom == l.Idiom {
+				add(&m.Locks[j].HoldUS)
+			}
+		}
+		for j := range l.Section {
+			access(&l.Section[j])
+		}
+	}
+	return out
+}
+
+// near says whether a cost takes part in an access of n bytes: its size or a
+// neighbour's, of the whole or of the last command.
+func (f *resourceFit) near(c *model.Cost, n int) bool {
+	lo, hi, limit := 0, math.MaxInt, 0
+	for i := range f.m.Costs {
+		if o := &f.m.Costs[i]; o.Class == c.Class {
+			limit = max(limit, o.Bytes)
+		}
+	}
+	last := n % limit
+	for _, bytes := range []int{min(n, limit), last} {
+		if bytes == 0 {
+			continue
+		}
+		lo, hi = 0, math.MaxInt
+		for i := range f.m.Costs {
+			if o := &f.m.Costs[i]; o.Class == c.Class {
+				if o.Bytes <= bytes {
+					lo = max(lo, o.Bytes)
+				}
+				if o.Bytes >= bytes {
+					hi = min(hi, o.Bytes)
+				}
+			}
+		}
+		if c.Bytes == lo || c.Bytes == hi {
+			return true
+		}
+	}
+	return false
+}
+
+// set writes parameters, given relative to their starts, into the model.
+func (f *resourceFit) set(p []float64) {
+	for i, x := range p {
+		f.params[i].v.Value = x * f.params[i].start
+	}
+}
+
+// solve fits and leaves the best parameters in the model and as new starts.
+func (f *resourceFit) solve(iterations int) (lm.Solution, error) {
+	n, k := len(f.samples), len(f.params)
+	problem := lm.Problem{Points: n + k, Params: k, Lower: make([]float64, k), Upper: make([]float64, k), Sigma: make([]float64, n+k)}
+	start := make([]float64, k)
+	copy(problem.Sigma, f.sigma)
+	for i, p := range f.params {
+		start[i] = p.v.Value / p.start
+		problem.Lower[i], problem.Upper[i] = p.lower, p.upper
+	}
+	var failed error
+	residual := func(i int) float64 {
+		mpps, err := f.predict(f.samples[i])
+		if err != nil && failed == nil {
+			failed = fmt.Errorf("sample %s: %w", name(f.samples[i]), err)
+		}
+		return f.logs[i] - math.Log(mpps)
+	}
+	problem.Residuals = func(p, r []float64) {
+		f.set(p)
+		for i := range f.samples {
+			r[i] = residual(i)
+		}
+		for i, x := range p {
+			r[n+i] = typicalScale * math.Log(x) / f.params[i].prior
+		}
+	}
+	problem.Jacobian = func(p, jac []float64) {
+		clear(jac)
+		f.set(p)
+		for i := range f.samples {
+			for _, j := range f.touched[i] {
+				const h = 1e-4
+				v := f.params[j].v
+				at := v.Value
+				v.Value = at * (1 + h)
+				up := residual(i)
+				v.Value = at * (1 - h)
+				down := residual(i)
+				v.Value = at
+				jac[i*k+j] = (up - down) / (2 * h * p[j])
+			}
+		}
+		for j, x := range p {
+			jac[(n+j)*k+j] = typicalScale / (f.params[j].prior * x)
+		}
+	}
+	s, err := lm.Solve(problem, [][]float64{start}, lm.Options{Loss: lm.Huber, Scale: typicalScale, Iterations: iterations})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return s, fmt.Errorf("fitting resource times: %w", err)
+	}
+	f.set(s.P)
+	return s, nil
+}
+
+// intervals sets the 95 % intervals. A number whose interval is as wide as the
+// prior was not seen by the data.
+func (f *resourceFit) intervals(s lm.Solution) {
+	t := stats.TQuantile(s.DF)
+	for i, p := range f.params {
+		half := t * s.SE[i] * p.start
+		switch {
+		case s.AtBound[i]:
+			p.v.Note = "not identified: the fit ran to the bound of this number"
+		case !(half < p.v.Value):
+			p.v.Note = "not identified: its interval is wider than its value"
+		default:
+			p.v.Identified = true
+			p.v.Low, p.v.High = p.v.Value-half, p.v.Value+half
+		}
+	}
+}
