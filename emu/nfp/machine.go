@@ -101,14 +101,15 @@ type lockWord struct {
 // thread is a hardware context working on one packet.
 type thread struct {
 	began   sim.Time // of the packet: handed over by packet I/O
+	left    sim.Time // when its last packet left
 	step    int32
-	left    int32 // accesses left in the step
+	more    int32 // accesses left in the step
 	command int32 // command within the access
 	element int64 // address of the element
 	word    int32 // of the lock being taken or held
 	next    int32 // in a ticket queue
 	flow    int64
-	trying  bool // spinning: the first attempt has been made
+	trying  bool     // spinning: the first attempt has been made
 	ready   sim.Time // since when it has waited for its microengine or command
 }
 
@@ -158,6 +159,7 @@ type machine struct {
 	done              int
 	start             sim.Time
 	batchStart        sim.Time
+	round             sim.Time // sum of the batch's rounds: from packet to packet of a context
 	measuring         bool
 	profile           bool
 	watch             func() // after each event, for tests
@@ -229,7 +231,7 @@ func (m *machine) packetTime() sim.Time {
 	const overhead = 20 // preamble and inter-frame gap, bytes
 	bytes := m.packetBytes
 	if m.sizeDist != nil {
-		bytes = drawSize(m.sizeDist)
+		bytes = m.sizeDist.Draw(m.sizes.Rand)
 	}
 	return max(m.ioInterval, sim.Time((bytes+overhead)*m.wirePerByte))
 }
@@ -281,11 +283,11 @@ func (m *machine) advance(c int32) {
 		t.trying = false
 		switch s.kind {
 		case stepAccess:
-			t.left = int32(s.times)
+			t.more = int32(s.times)
 			if s.fraction > 0 && m.choice.Float64() < s.fraction {
-				t.left++
+				t.more++
 			}
-			if t.left == 0 {
+			if t.more == 0 {
 				continue
 			}
 			t.element = m.element(s, m.choice)
@@ -485,8 +487,8 @@ func (m *machine) proceed(c int32, t *thread, s *step) {
 		return
 	}
 	t.command = 0
-	t.left--
-	if t.left == 0 {
+	t.more--
+	if t.more == 0 {
 		m.advance(c)
 	} else if !m.perPacket {
 		t.element = m.element(s, m.choice)
@@ -547,17 +549,19 @@ func (m *machine) release(t *thread, s *step) {
 // leave ends a packet and gives its context the next one.
 func (m *machine) leave(c int32) {
 	now := m.kernel.Now()
+	t := &m.contexts[c]
 	m.done++
 	switch {
 	case m.measuring:
-		m.result.Latency = append(m.result.Latency, now-m.contexts[c].began)
+		m.result.Latency = append(m.result.Latency, now-t.began)
+		m.round += now - t.left
 		if n := m.done - m.warm; n%m.batch == 0 {
-			m.result.Batches = append(m.result.Batches, now-m.batchStart)
-			m.batchStart = now
+			m.closeBatch(now)
 		}
 	case m.done == m.warm:
 		m.begin()
 	}
+	t.left = now
 	if m.arrival == 0 {
 		m.take(c)
 		return
@@ -568,7 +572,19 @@ func (m *machine) leave(c int32) {
 	}
 	came := m.waiting.Pop()
 	m.assign(c, m.handOver())
-	m.contexts[c].began = came
+	t.began = came
+}
+
+// closeBatch records the time of a batch. Under saturation that is, by Little's
+// law, the mean round of a context over the number of contexts: contexts run in
+// convoys, in which completions come in bursts while rounds hardly vary.
+func (m *machine) closeBatch(now sim.Time) {
+	d := now - m.batchStart
+	if m.arrival == 0 {
+		d = m.round / sim.Time(len(m.contexts))
+	}
+	m.result.Batches = append(m.result.Batches, d)
+	m.batchStart, m.round = now, 0
 }
 
 // begin starts the measurement: all busy times are counted from here.
@@ -677,5 +693,3 @@ func (m *machine) stacks() {
 		}
 	}
 }
-
-func drawSize(d *traffic.Sizes) float64 { return d.Bytes[0] } // tmp

@@ -32,7 +32,7 @@ type Config struct {
 type Result struct {
 	Packets     int64
 	Duration    sim.Time   // of the measured packets
-	Batches     []sim.Time // duration of each batch of Batch packets, in order
+	Batches     []sim.Time // time of each batch of Batch packets, in order: see closeBatch
 	Batch       int
 	Offered     int64      // packets that arrived while measuring (rate > 0)
 	Dropped     int64      // of them, dropped at ingress
@@ -54,9 +54,13 @@ type Stack struct {
 	Busy, Wait sim.Time
 }
 
-// Mpps returns the throughput of the measured packets.
+// Mpps returns the throughput over the batches.
 func (r *Result) Mpps() float64 {
-	return float64(r.Packets) / (float64(r.Duration) / float64(sim.Microsecond))
+	var total sim.Time
+	for _, d := range r.Batches {
+		total += d
+	}
+	return float64(r.Batch*len(r.Batches)) / (float64(total) / float64(sim.Microsecond))
 }
 
 // ingressBuffer is the number of packets that wait for a context before the

@@ -37,6 +37,9 @@ const (
 	level            = 0.95
 	defaultPrecision = 0.005
 	defaultRuns      = 8
+	// runPackets is the length of one replication: short, since most workloads
+	// are precise after one and the others need several anyway.
+	runPackets = 3000
 	// contextBound is the utilisation under which no resource is the
 	// bottleneck: all contexts wait, and the latency of the path decides.
 	contextBound = 0.85
@@ -73,7 +76,7 @@ func (d *emulated) Measure(ctx context.Context, p program.Program, t traffic.Tra
 	m := measurement{sample: &s, use: map[string]float64{}}
 	for {
 		run, err := emu.Run(ctx, d.board, p, t, emu.Config{
-			Cores: o.Cores, Threads: o.Threads, Seed: replicationSeed(o.Seed, m.runs), Profile: o.Profile,
+			Cores: o.Cores, Threads: o.Threads, Seed: replicationSeed(o.Seed, m.runs), Packets: runPackets, Profile: o.Profile,
 		})
 		if err != nil {
 			return microbench.Sample{}, err

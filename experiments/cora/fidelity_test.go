@@ -1,0 +1,37 @@
+package cora
+
+import (
+	"context"
+	"testing"
+
+	"nicprof/board"
+	"nicprof/experiments"
+	"nicprof/microbench"
+	_ "nicprof/microbench/nfp"
+	"nicprof/report"
+)
+
+// TestFidelity holds the emulated NFP against every published rate and prints
+// the table that docs/fidelity.md carries.
+func TestFidelity(t *testing.T) {
+	f, err := experiments.Lookup("cora/fidelity")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := f.Run(context.Background(), experiments.Env{Seed: 1, Scale: experiments.Quick, Open: func(name string) (microbench.Driver, error) {
+		b, err := board.Load(name)
+		if err != nil {
+			return nil, err
+		}
+		return microbench.Open(b, microbench.Emulated)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range res.Claims {
+		if c.Verdict != report.Reproduced {
+			t.Errorf("%s: %s: measured %.3g %s, expected %s", c.ID, c.Text, *c.Measured, c.Unit, c.Expected())
+		}
+	}
+	t.Logf("\n%s", res.Markdown())
+}
