@@ -11,10 +11,11 @@ import (
 
 // Limits of what can be described.
 const (
-	MaxFlows       = 1 << 40
-	MinPacketBytes = 64   // Ethernet frame with its check sequence
-	MaxPacketBytes = 9216 // jumbo frame
-	MaxAlpha       = 20   // beyond it the first rank has all packets in float64
+	MaxFlows        = 1 << 40
+	MinPacketBytes  = 64   // Ethernet frame with its check sequence
+	MaxPacketBytes  = 9216 // jumbo frame
+	MaxMessageBytes = 1 << 40
+	MaxAlpha        = 20 // beyond it the first rank has all packets in float64
 )
 
 // CheckPopularity complains about a popularity that is neither uniform ("" too)
