@@ -90,13 +90,9 @@ func (a *agenda) release(c *chunk) {
 	a.free = c
 }
 
-// insert puts an event later than the whole front into its wheel.
+// insert appends an event later than the whole front to its slot.
 func (a *agenda) insert(e Event) {
-	a.put(e, wheelOf[bits.Len64(uint64(e.At^a.base))])
-}
-
-// put appends an event to its slot of wheel w.
-func (a *agenda) put(e Event, w uint8) {
+	w := wheelOf[bits.Len64(uint64(e.At^a.base))]
 	d := uint64(e.At) >> (w * digitBits) % radix
 	s := &a.slots[uint64(w)*radix+d]
 	if s.last == nil || s.n == chunkLen {
@@ -182,7 +178,7 @@ func (a *agenda) refill() {
 		a.base = a.base>>(shift+digitBits)<<(shift+digitBits) | Time(d)<<shift
 
 		if taken.first == taken.last {
-			sortEvents(taken.last.events[:taken.n])
+			a.sort(&taken)
 		} else if spread := taken.spread(); spread != 0 {
 			a.distribute(taken, wheelOf[bits.Len64(spread)])
 			continue
@@ -221,29 +217,60 @@ func (s slot) spread() (diff uint64) {
 // sets the lower ones.
 func (a *agenda) distribute(s slot, w uint8) {
 	a.base = s.first.events[0].At
+	wheel := a.slots[int(w)*radix:][:radix]
+	shift := w * digitBits
+	var used uint64
 	for c := s.first; c != nil; {
 		n := chunkLen
 		if c == s.last {
 			n = s.n
 		}
 		for i := range c.events[:n] {
-			a.put(c.events[i], w)
+			e := &c.events[i]
+			d := uint64(e.At) >> shift % radix
+			to := &wheel[d]
+			if to.last == nil || to.n == chunkLen {
+				a.extend(to)
+			}
+			to.last.events[to.n] = *e
+			to.n++
+			used |= 1 << d
 		}
 		next := c.next
 		a.release(c)
 		c = next
 	}
+	a.used[w] = used
+	a.wheels |= 1 << w
 }
 
-// sortEvents sorts at most a chunk of events by time, keeping the order of
-// equals.
-func sortEvents(events []Event) {
-	for i := 1; i < len(events); i++ {
-		e := events[i]
-		j := i
-		for ; j > 0 && events[j-1].At > e.At; j-- {
-			events[j] = events[j-1]
-		}
-		events[j] = e
+// sort sorts a slot of one chunk by time, keeping the order of equals. Each
+// event goes where the number of those before it says: so few compare faster
+// without branches, which their random order would make mispredicted.
+func (a *agenda) sort(s *slot) {
+	if s.n == 1 {
+		return
 	}
+	from, to := s.last, a.chunk()
+	events := from.events[:s.n]
+	for i := range events {
+		t := events[i].At
+		rank := 0
+		for j := range events[:i] {
+			rank += toInt(events[j].At <= t)
+		}
+		for j := i + 1; j < len(events); j++ {
+			rank += toInt(events[j].At < t)
+		}
+		to.events[rank] = events[i]
+	}
+	s.first, s.last = to, to
+	a.release(from)
+}
+
+func toInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }

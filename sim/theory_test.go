@@ -190,7 +190,6 @@ func queues() []queue {
 		{"M/M/3", erlangWait(3, .6), .6, booked(3, .6, exponential), 6_000_000},
 		{"machine repair", repairWait, repairUse, repair(12, 2, up), 2_000_000},
 		// Processor sharing is insensitive: only the mean service matters.
-		{"M/M/1 sharing", 1 / (1 - .6), .6, shared(1, .6, exponential), 2_000_000},
 		{"M/D/1 sharing", 1 / (1 - .6), .6, shared(1, .6, constant), 2_000_000},
 		{"M/M/2 sharing", 1 + erlangWait(2, .6), .6, shared(2, .6, exponential), 2_000_000},
 	}
