@@ -158,8 +158,8 @@ func skeleton(samples []microbench.Sample, b *board.Board, o Options, r *Report)
 	if b != nil {
 		m.BoardClass, m.ClockMHz, m.LinkGbps = b.Class, b.ClockMHz.Value, b.LinkGbps.Value
 		m.Queueing.LockMemory = b.Locks.Memory
-		for i := range b.Memories {
-			m.Memories = append(m.Memories, memoryOf(&b.Memories[i]))
+		for _, mem := range b.Swept() {
+			m.Memories = append(m.Memories, memoryOf(mem))
 		}
 	}
 	bases(m, samples, b, r)
@@ -182,7 +182,7 @@ func memoryOf(b *board.Memory) model.Memory {
 	}
 	for i := range b.Engines {
 		e := &b.Engines[i]
-		me := model.Engine{Mode: e.Mode, MaxBytes: min(program.MaxBytes, int(e.MaxBytes.Value)), Front: b.Name + " " + string(e.Mode)}
+		me := model.Engine{Mode: e.Mode, MaxBytes: min(program.MaxBytes, int(e.MaxBytes.Value)), Front: b.Name + "." + string(e.Mode)}
 		for _, op := range []program.Op{program.Read, program.Write, program.Add} {
 			if c := e.Command(op); c != nil && c.Posted {
 				me.Posted = append(me.Posted, op)
@@ -203,7 +203,7 @@ func addEngine(m *model.Model, a program.Access) {
 	mem := &m.Memories[at]
 	mem.DefaultSpan = max(mem.DefaultSpan, min(a.Span, 8192))
 	if !slices.ContainsFunc(mem.Engines, func(e model.Engine) bool { return e.Mode == a.Mode }) {
-		mem.Engines = append(mem.Engines, model.Engine{Mode: a.Mode, MaxBytes: program.MaxBytes, Front: a.Memory + " " + string(a.Mode)})
+		mem.Engines = append(mem.Engines, model.Engine{Mode: a.Mode, MaxBytes: program.MaxBytes, Front: a.Memory + "." + string(a.Mode)})
 	}
 }
 
@@ -232,12 +232,9 @@ func bases(m *model.Model, samples []microbench.Sample, b *board.Board, r *Repor
 		for _, s := range measured[n] {
 			base.Cores, base.Threads = max(base.Cores, s.Cores), max(base.Threads, s.Threads)
 			fastest = max(fastest, s.Mpps)
-			if bare(s) {
-				base.BareMpps = model.Value{Value: s.Mpps, Low: s.Low, High: s.High, Identified: true}
-			}
 		}
 		for _, s := range measured[n] {
-			if bare(s) && s.Cores == base.Cores {
+			if bare(s) && s.Cores == base.Cores && s.Threads >= base.Threads {
 				base.BareMpps = model.Value{Value: s.Mpps, Low: s.Low, High: s.High, Identified: true}
 			}
 		}

@@ -163,7 +163,7 @@ func (f *resourceFit) starts(b *board.Board, samples []microbench.Sample) {
 					done = append(done, e.Front)
 				}
 			}
-			for _, front := range append(done, mem.Name+" bank") {
+			for _, front := range append(done, mem.Name+".bank") {
 				base.Demand = append(base.Demand, model.Demand{Resource: front})
 			}
 		}
@@ -206,6 +206,7 @@ func (f *resourceFit) starts(b *board.Board, samples []microbench.Sample) {
 		}
 		f.start(&q.TestUS, test, weakPrior)
 		f.start(&q.SpinUS, 0.03, weakPrior)
+		f.start(&q.TurnUS, 0.2, weakPrior)
 		for i := range m.Locks {
 			f.start(&m.Locks[i].HoldUS, 0.05, weakPrior)
 		}
@@ -217,14 +218,14 @@ func (f *resourceFit) starts(b *board.Board, samples []microbench.Sample) {
 func coreStarts(base *model.Base, samples []microbench.Sample) (core, access float64) {
 	fewest := base.Cores + 1
 	for i := range samples {
-		if s := &samples[i]; s.Program.Base == base.Name && bare(s) && s.Cores < fewest {
+		if s := &samples[i]; s.Program.Base == base.Name && bare(s) && s.Cores < fewest && s.Threads >= base.Threads {
 			fewest, core = s.Cores, float64(s.Cores)/s.Mpps
 		}
 	}
 	least := math.Inf(1)
 	for i := range samples {
 		s := &samples[i]
-		if s.Program.Base != base.Name || len(s.Program.Accesses) != 1 || len(s.Program.Locks) > 0 || 2*s.Cores > base.Cores {
+		if s.Program.Base != base.Name || len(s.Program.Accesses) != 1 || len(s.Program.Locks) > 0 || 2*s.Cores > base.Cores || s.Threads < base.Threads {
 			continue
 		}
 		if us := (float64(s.Cores)/s.Mpps - core) / s.Program.Accesses[0].PerPacket; us > 0 {
@@ -244,7 +245,7 @@ func statelessStart(m *model.Model, samples []microbench.Sample, kind string) (f
 	for i := range samples {
 		s := &samples[i]
 		n := s.Program.Stateless[kind]
-		if n <= best || len(s.Program.Stateless) != 1 || len(s.Program.Accesses) > 0 {
+		if n <= best || len(s.Program.Stateless) != 1 || len(s.Program.Accesses) > 0 || s.Threads < threadsOf(m, s.Program.Base) {
 			continue
 		}
 		for j := range m.Bases {
@@ -318,7 +319,7 @@ func (f *resourceFit) costStart(samples []microbench.Sample, c model.Class, byte
 		}
 		a := p.Accesses[0]
 		base := f.base(p.Base)
-		if classOf(a) != c || a.Bytes != bytes || a.Popularity == "zipf" || a.PerPacket < 1 || s.Cores < base.Cores {
+		if classOf(a) != c || a.Bytes != bytes || a.Popularity == "zipf" || a.PerPacket < 1 || s.Cores < base.Cores || s.Threads < base.Threads {
 			continue
 		}
 		t := spans[a.Span]
@@ -457,6 +458,7 @@ func (f *resourceFit) touches(s *microbench.Sample) []int {
 		add(&base.LockUS)
 		add(&q.TestUS)
 		add(&q.SpinUS)
+		add(&q.TurnUS)
 		for j := range m.Locks {
 			if m.Locks[j].Idiom == l.Idiom {
 				add(&m.Locks[j].HoldUS)

@@ -43,6 +43,9 @@ func fitRooflines(m *model.Model, samples []microbench.Sample, o Options, r *Rep
 	var bares []*microbench.Sample
 	for i := range samples {
 		s := &samples[i]
+		if s.Threads < threadsOf(m, s.Program.Base) {
+			continue // shows latencies, not the curve
+		}
 		if bare(s) {
 			bares = append(bares, s)
 		}
@@ -93,6 +96,16 @@ func fitRooflines(m *model.Model, samples []microbench.Sample, o Options, r *Rep
 		r.note("%d curves have too few points for a roofline", skipped)
 	}
 	return nil
+}
+
+// threadsOf returns the contexts a core that a base uses.
+func threadsOf(m *model.Model, name string) int {
+	for i := range m.Bases {
+		if m.Bases[i].Name == name {
+			return m.Bases[i].Threads
+		}
+	}
+	return 0
 }
 
 func (c *curve) name() string {

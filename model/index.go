@@ -128,10 +128,10 @@ func (m *Model) newIndex() (*index, error) {
 				mi.latency = l
 			}
 		}
-		mi.bank = resource(mem.Name + " bank")
-		mi.line = resource(mem.Name + " line")
+		mi.bank = resource(mem.Name + ".bank")
+		mi.line = resource(mem.Name + ".line")
 		if mem.CacheBytes > 0 {
-			mi.dram = resource(mem.Name + " dram")
+			mi.dram = resource(mem.Name + ".dram")
 		}
 		x.memories = append(x.memories, mi)
 	}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -79,9 +80,9 @@ func (m *Model) lockDemand(j *job, us []float64, w *lockWork) float64 {
 // lockTime solves lock l: the time of one packet on its hottest element. A
 // spinning context sends attempts through the same engine as the holder's
 // commands, so the hold time grows with the number of spinners, and that falls
-// with the rate. The iteration rises from the saturated side, where a burst
-// leaves a board, to the first point that holds.
-func (m *Model) lockTime(j *job, l int, us []float64, trip, free float64, w *lockWork, out *resourceTimes) float64 {
+// with the rate. Of several rates that hold the lowest counts: it is where a
+// burst leaves a board.
+func (m *Model) lockTime(j *job, l int, us []float64, core, trip, free float64, w *lockWork, out *resourceTimes) float64 {
 	lock := &j.p.Locks[l]
 	f := m.lock(lock.Idiom, j.base.Name)
 	if lock.Idiom == program.None || f == nil || w.memory == nil {
@@ -89,46 +90,86 @@ func (m *Model) lockTime(j *job, l int, us []float64, trip, free float64, w *loc
 	}
 	q := &m.Queueing
 	hot, flow := elementShare(lock, j.flows)
-	// the section's own time, and how many of its commands pass the lock's engine
-	fixed, through := f.HoldUS.Value+j.base.AccessUS.Value, 1.0
+	h := holder{fixed: f.HoldUS.Value + j.base.AccessUS.Value, through: 1, turns: 1, q: q}
 	for k := range j.accesses {
 		a := &j.accesses[k]
 		if a.lock != l {
 			continue
 		}
 		n := a.PerPacket * a.commands()
-		fixed += n * j.base.AccessUS.Value
-		if a.engine.front == w.front {
-			through += n
-		} else {
-			fixed += n*a.mem.latency.US.Value + a.missing*a.mem.latency.MissUS.Value
+		h.fixed += n * j.base.AccessUS.Value
+		if !slices.Contains(a.engine.Posted, a.Op) {
+			h.turns += n
+			if a.engine.front == w.front {
+				h.through += n
+			} else {
+				h.fixed += n*a.mem.latency.US.Value + a.missing*a.mem.latency.MissUS.Value
+			}
 		}
 	}
-	latency := w.memory.latency.US.Value
-	contexts := float64(j.cores * j.threads)
-	ticket := lock.Idiom == program.Ticket
-	pause := q.SpinUS.Value
+	h.latency = w.memory.latency.US.Value
+	h.contexts, h.threads = float64(j.cores*j.threads), float64(j.threads)
+	h.spins = lock.Idiom != program.Ticket
+	h.pause = q.SpinUS.Value
 	if m.ClockMHz > 0 {
-		pause += sleepCycles(lock.Idiom) / m.ClockMHz
+		h.pause += sleepCycles(lock.Idiom) / m.ClockMHz
 	}
-	hold := fixed + through*latency
-	rate := 0.0
-	for range 60 {
-		wait := latency
-		if spinners := contexts - rate*trip; !ticket && spinners > 0 {
-			left := max(0.05, 1-rate*us[w.front])
-			wait = max(wait, spinners*q.TestUS.Value/left-pause)
-			// the next attempt comes as soon as one of the lock's spinners is back
-			hold = fixed + through*wait + (pause+wait)/(1+spinners*hot)
-		} else {
-			hold = fixed + through*latency
-		}
-		next := min(1/free, 1/(hot*hold))
-		if math.Abs(next-rate) < 1e-6*next {
+	h.trip, h.front, h.core, h.hot = trip, us[w.front], core, hot
+	// queues over all elements, balanced at the worst: k of n contexts' places
+	balance := 1 + (1/hot-1)/h.contexts
+	time := func(rate float64) float64 { return hot * h.hold(rate) * balance }
+	lo, top := 0.0, 1/free
+	const steps = 16
+	hi := top
+	for k := 1; k <= steps; k++ {
+		if rate := top * float64(k) / steps; rate*time(rate) >= 1 {
+			hi = rate
 			break
 		}
-		rate = next
+		lo = top * float64(k) / steps
 	}
+	for range 14 {
+		if mid := (lo + hi) / 2; mid*time(mid) >= 1 {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	hold := h.hold(hi)
 	out.tLock[l], out.flow[l] = 1/hold, flow
-	return hot * hold
+	return hot * hold * balance
+}
+
+// holder is what the hold time of a lock depends on.
+type holder struct {
+	q        *Queueing
+	fixed    float64 // µs that no load changes
+	through  float64 // commands through the lock's engine that the holder waits for
+	turns    float64 // times that the holder waits for its core
+	latency  float64 // of an idle lock engine
+	contexts float64
+	threads  float64 // a core
+	spins    bool
+	pause    float64 // of a spinner between two attempts
+	trip     float64 // unloaded round trip of a packet
+	front    float64 // time of a packet on the lock's engine
+	core     float64 // time of a packet on all cores
+	hot      float64
+}
+
+// hold is the time that an element is not to be had, at a packet rate.
+func (h *holder) hold(rate float64) float64 {
+	others := (h.threads - 1) / h.threads
+	busy := min(1, rate*h.core)
+	turn := h.q.TurnUS.Value * others * busy / (1 - others*busy)
+	hold := h.fixed + h.turns*turn
+	spinners := h.contexts - rate*h.trip
+	if !h.spins || spinners <= 0 {
+		return hold + h.through*h.latency
+	}
+	const least = 0.05 // of the engine is left to spinners
+	left := max(least, 1-rate*h.front)
+	wait := max(h.latency, spinners*h.q.TestUS.Value/left-h.pause)
+	// the next attempt comes as soon as one of the element's spinners is back
+	return hold + h.through*wait + (h.pause+wait)/(1+spinners*h.hot)
 }

@@ -252,6 +252,7 @@ type Queueing struct {
 	LockMemory string    `json:"lock_memory"`  // where lock words lie
 	TestUS     Value     `json:"test_set_us"`  // engine time of one attempt at a lock
 	SpinUS     Value     `json:"spin_loop_us"` // core time between two attempts
+	TurnUS     Value     `json:"turn_us"`      // wait for the core by context ahead
 }
 
 // Latency is the round trip of a command, µs, and what a cache miss adds.

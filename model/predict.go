@@ -204,7 +204,7 @@ const maxLocks = 8
 
 func (t *resourceTimes) name(x *index, r int, p *program.Program) string {
 	if r >= t.locksAt {
-		return "lock " + p.Locks[r-t.locksAt].Name
+		return "lock." + p.Locks[r-t.locksAt].Name
 	}
 	if r >= resFirst && t.leaves != nil {
 		return t.leaves[r-resFirst].Name

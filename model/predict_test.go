@@ -25,7 +25,7 @@ func published() *Model {
 		Schema: Schema, Board: "nfp", BoardClass: "nfp", Version: "test", ClockMHz: 800, LinkGbps: 80,
 		Memories: []Memory{
 			{Name: "imem", Bytes: 4 << 20, LineBytes: 128, Banks: 2, BankBytes: 1024, DefaultSpan: resident, Engines: []Engine{
-				{Mode: program.Bulk, MaxBytes: 128, Front: "imem bulk"}, {Mode: program.Atomic, MaxBytes: 32, Front: "imem atomic"}}},
+				{Mode: program.Bulk, MaxBytes: 128, Front: "imem.bulk"}, {Mode: program.Atomic, MaxBytes: 32, Front: "imem.atomic"}}},
 			{Name: "emem", Bytes: 2 << 30, LineBytes: 128, Banks: 2, BankBytes: 1024, DefaultSpan: resident, CacheBytes: 3 << 20, CacheLine: 64,
 				Engines: []Engine{{Mode: program.Bulk, MaxBytes: 128, Front: "emem"}, {Mode: program.Atomic, MaxBytes: 32, Front: "emem"}}},
 		},
@@ -40,7 +40,7 @@ func published() *Model {
 			curve("imem", program.Write, program.Atomic, 32, resident, 0.034, 3.034, 0.016),
 			curve("imem", program.Read, program.Bulk, 128, resident, 0.036, 3.932, 0.01),
 		},
-		Composition: []Group{{"imem bulk", []string{"imem.bulk"}}, {"imem atomic", []string{"imem.atomic"}}, {"emem", []string{"emem.atomic", "emem.bulk"}}},
+		Composition: []Group{{"imem.bulk", []string{"imem.bulk"}}, {"imem.atomic", []string{"imem.atomic"}}, {"emem", []string{"emem.atomic", "emem.bulk"}}},
 		Locks:       []Lock{{Idiom: program.Spin, Base: "profiling", LockMpps: known(0.45), FreeMpps: known(23.33), Threads: known(23.33 / 0.45)}},
 		DefaultRule: RuleCommon,
 	}
@@ -260,7 +260,7 @@ func withCosts(m *Model) *Model {
 			m.Costs = append(m.Costs, cost)
 		}
 	}
-	m.Queueing = Queueing{Inner: known(4), Outer: known(12), BaseWaitUS: known(0.6), Depth: known(32), LockMemory: "imem", TestUS: known(0.005), SpinUS: known(0.025),
+	m.Queueing = Queueing{Inner: known(4), Outer: known(12), BaseWaitUS: known(0.6), Depth: known(32), LockMemory: "imem", TestUS: known(0.005), SpinUS: known(0.025), TurnUS: known(0.3),
 		Latency: []Latency{{Memory: "imem", US: known(0.25)}, {Memory: "emem", US: known(0.3), MissUS: known(0.3)}}}
 	m.Changed()
 	return m

@@ -206,7 +206,7 @@ func (m *Model) resources(j *job, out *resourceTimes) error {
 	free := join(us, q.Outer.Value)
 	out.mpps = 1 / free
 	for l := range j.p.Locks {
-		out.us[out.n] = m.lockTime(j, l, us, trip, free, &lk, out)
+		out.us[out.n] = m.lockTime(j, l, us, core/float64(j.cores), trip, free, &lk, out)
 		out.n++
 	}
 	if len(j.p.Locks) > 0 {

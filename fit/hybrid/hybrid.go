@@ -216,7 +216,7 @@ func (r *Result) tree() {
 // name is a leaf's name: its memory's where the leaf is several engines of one.
 func name(members []string) string {
 	if len(members) == 1 {
-		return strings.Replace(members[0], ".", " ", 1)
+		return members[0]
 	}
 	memory, _, _ := strings.Cut(members[0], ".")
 	for _, m := range members[1:] {
