@@ -311,8 +311,7 @@ type target struct {
 
 func (p *planner) targets() []target {
 	var ts []target
-	for i := range p.board.Memories {
-		m := &p.board.Memories[i]
+	for _, m := range p.board.Swept() {
 		for j := range m.Engines {
 			e := &m.Engines[j]
 			for _, op := range []program.Op{program.Read, program.Write, program.Add} {
@@ -506,8 +505,7 @@ func (p *planner) locks() {
 // through its atomic engine.
 func (p *planner) sections() [][]program.Access {
 	var s [][]program.Access
-	for i := range p.board.Memories {
-		m := &p.board.Memories[i]
+	for _, m := range p.board.Swept() {
 		e := m.Engine(program.Atomic)
 		if e == nil || e.Read == nil || e.Write == nil {
 			continue

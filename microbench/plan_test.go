@@ -86,8 +86,7 @@ func TestPlanMeasuresWhatTheFitNeeds(t *testing.T) {
 			has("bare on one core on "+base.Name, func(w *Workload) bool {
 				return w.Program.Base == base.Name && strings.HasSuffix(w.Key, "/bare/1-cores")
 			})
-			for i := range b.Memories {
-				m := &b.Memories[i]
+			for _, m := range b.Swept() {
 				for _, e := range m.Engines {
 					for _, op := range []program.Op{program.Read, program.Write, program.Add} {
 						if e.Command(op) == nil {

@@ -67,11 +67,15 @@ func Sweep(ctx context.Context, d Driver, cfg SweepConfig) (Manifest, error) {
 	if len(part) == 0 {
 		return Manifest{}, fault.Inputf("part %s of the plan is empty: it has %d workloads; use fewer parts or more groups", cfg.Shard, len(plan))
 	}
+	hash, err := boardHash(d.Board())
+	if err != nil {
+		return Manifest{}, err
+	}
 	m := Manifest{
 		Format:      ManifestFormat,
 		Version:     version.Version,
 		Board:       d.Board().Name,
-		BoardSHA256: boardHash(d.Board()),
+		BoardSHA256: hash,
 		Backend:     cfg.Backend,
 		Suite:       cfg.Suite,
 		Only:        cfg.Only,
@@ -80,6 +84,14 @@ func Sweep(ctx context.Context, d Driver, cfg SweepConfig) (Manifest, error) {
 		Workloads:   len(plan),
 		Shard:       cfg.Shard,
 	}
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		return m, storeError(err)
+	}
+	unlock, err := lockDir(cfg.Dir)
+	if err != nil {
+		return m, err
+	}
+	defer unlock()
 	stored, err := prepare(&m, cfg, part)
 	if err != nil {
 		return m, err
@@ -121,22 +133,19 @@ func Sweep(ctx context.Context, d Driver, cfg SweepConfig) (Manifest, error) {
 	return m, err
 }
 
-func boardHash(b *board.Board) string {
+func boardHash(b *board.Board) (string, error) {
 	data, err := json.Marshal(b)
-	if err != nil {
-		panic(err) // a loaded board holds finite numbers and strings
+	if err != nil { // an infinite number
+		return "", fault.Inputf("board %s: %w", b.Name, err)
 	}
 	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+	return hex.EncodeToString(sum[:]), nil
 }
 
-// prepare makes the directory or checks that it holds an earlier part of the
+// prepare checks that the directory is empty or holds an earlier part of the
 // same run, whose lines it returns by index. It fills in what m inherits.
 func prepare(m *Manifest, cfg SweepConfig, part []Workload) (map[int][]byte, error) {
 	lines := map[int][]byte{}
-	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
-		return nil, storeError(err)
-	}
 	entries, err := os.ReadDir(cfg.Dir)
 	if err != nil {
 		return nil, storeError(err)

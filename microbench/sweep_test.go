@@ -97,7 +97,7 @@ func TestSweepResumes(t *testing.T) {
 	want := read(t, whole, SamplesFile)
 	checks := flag.Lookup("rapid.checks").Value
 	defer checks.Set(checks.String())
-	checks.Set("25") // each syncs many files to the disk
+	checks.Set("15") // each syncs many files to the disk
 	rapid.Check(t, func(rt *rapid.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "")
 		if err != nil {
@@ -228,6 +228,7 @@ func TestSweepRefuses(t *testing.T) {
 		"other shard":         {func(c *SweepConfig, _ *fakeDriver) { c.Shard = Shard{1, 2} }, []string{"part whole, not 1/2"}},
 		"other board":         {func(_ *SweepConfig, d *fakeDriver) { d.board.Name = "toy2" }, []string{"board is toy, not toy2"}},
 		"changed board":       {func(_ *SweepConfig, d *fakeDriver) { d.board.Notes = []string{"x"} }, []string{"description of board toy has changed"}},
+		"infinite board":      {func(_ *SweepConfig, d *fakeDriver) { d.board.LinkGbps.Value = math.Inf(1) }, []string{"board toy"}},
 		"unknown suite":       {func(c *SweepConfig, _ *fakeDriver) { c.Suite = "huge" }, []string{`"huge"`, "quick, standard, full"}},
 		"unknown group":       {func(c *SweepConfig, _ *fakeDriver) { c.Only = []string{"credits"} }, []string{`"credits"`, "stateless"}},
 		"too many shards":     {func(c *SweepConfig, _ *fakeDriver) { c.Shard = Shard{999, 999} }, []string{"999/999", "is empty"}},
@@ -247,6 +248,27 @@ func TestSweepRefuses(t *testing.T) {
 				t.Error("a refused sweep changed the directory")
 			}
 		})
+	}
+}
+
+func TestTwoSweepsInOneDirectory(t *testing.T) {
+	dir := t.TempDir()
+	d := newFake()
+	d.hook = func(n int, _ program.Program) error {
+		if n == 3 {
+			cfg := quick(dir)
+			cfg.Resume = true
+			_, err := Sweep(t.Context(), newFake(), cfg)
+			if err == nil || !strings.Contains(err.Error(), "another sweep is running") {
+				t.Errorf("second sweep: %v", err)
+			}
+		}
+		return nil
+	}
+	sweepOK(t, d, quick(dir))
+	samples, _, err := ReadSamples(dir)
+	if err != nil || len(samples) != <-d.calls {
+		t.Errorf("%d samples, %v", len(samples), err)
 	}
 }
 
