@@ -419,7 +419,7 @@ func TestCheck(t *testing.T) {
 		{prog("ram:add:atomic:4:1"), 0, 0, "accesses[0].op: the atomic engine of ram has no add; it has read"},
 		{prog("rom:read:bulk:4:1:16385"), 0, 0, "accesses[0].span: 16385 elements 4 B apart are more than the 65536 B of rom; at most 16384"},
 		{prog("rom:read:bulk:128:1:2:65536"), 0, 0, "accesses[0].span: 2 elements 65536 B apart are more than the 65536 B of rom; at most 1"},
-		{prog("ram:read:bulk:4:1:9223372036854775807:4"), 0, 0, "accesses[0].span: 9223372036854775807 elements"},
+		{prog("ram:read:bulk:4:1:1099511627776:4"), 0, 0, "accesses[0].span: 1099511627776 elements 4 B apart"},
 		{program.Program{Base: "xdp"}, 0, 0, `base: board tiny has no base "xdp"`},
 		{program.Program{}, 4, 0, "cores: 4; base forward of board tiny runs on 1..3"},
 		{program.Program{}, -1, 0, "cores: -1; base forward of board tiny runs on 1..3"},
@@ -468,4 +468,64 @@ func FuzzLoad(f *testing.F) {
 			t.Fatalf("source: %v", err)
 		}
 	})
+}
+
+// numbers calls f for every number of a board that is set.
+func numbers(v reflect.Value, f func(Num)) {
+	switch {
+	case v.Type() == reflect.TypeFor[Num]():
+		if n := v.Interface().(Num); n.Source != "" {
+			f(n)
+		}
+	case v.Kind() == reflect.Pointer && !v.IsNil():
+		numbers(v.Elem(), f)
+	case v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			numbers(v.Index(i), f)
+		}
+	case v.Kind() == reflect.Map:
+		for _, k := range v.MapKeys() {
+			numbers(v.MapIndex(k), f)
+		}
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			numbers(v.Field(i), f)
+		}
+	}
+}
+
+// The NFP-6000 claims of its own only what its file says; the rest is marked,
+// and nothing of it counts as calibrated.
+func TestNFP6000(t *testing.T) {
+	b, nfp := load(t, "nfp6000"), load(t, "nfp")
+	if b.ClockMHz.Value != 1200 || b.Islands.Value != 7 || b.SKU != "AMDA0058" {
+		t.Errorf("%v MHz, %v islands, %s", b.ClockMHz.Value, b.Islands.Value, b.SKU)
+	}
+	if got, want := b.Memory("emem").Cache.Bytes.Value, 2*nfp.Memory("emem").Cache.Bytes.Value; got != want {
+		t.Errorf("EMEM cache %v B, two EMUs have %v", got, want)
+	}
+	own, all, nfps := 0, 0, 0
+	numbers(reflect.ValueOf(*b), func(n Num) {
+		all++
+		switch carried := strings.HasPrefix(n.Source, "carried over from nfp: "); {
+		case !carried:
+			own++
+		case n.Confidence != "L":
+			t.Errorf("carried over with confidence %s: %+v", n.Confidence, n)
+		}
+		if n.Calibrated != "" {
+			t.Errorf("calibrated: %+v", n)
+		}
+	})
+	numbers(reflect.ValueOf(*nfp), func(Num) { nfps++ })
+	src, err := catalogue.ReadFile("boards/nfp6000.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := bytes.Count(src, []byte("{value:")); own != want || all != nfps {
+		t.Errorf("%d of %d numbers are the card's own; its file has %d, the NFP-4000 %d in all", own, all, want, nfps)
+	}
+	if err := b.Check(program.Program{}, 78, 8); err != nil {
+		t.Error(err)
+	}
 }

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -70,7 +69,7 @@ func TestParseComplaints(t *testing.T) {
 		{access("memory: emem, op: read, mode: bulk, bytes: 4, per_packet: .nan"), "p.yaml:3: accesses[1].per_packet: NaN accesses a packet; expected 0..10000, fractions allowed"},
 		{access("memory: emem, op: read, mode: bulk, bytes: 4, per_packet: .inf"), "p.yaml:3: accesses[1].per_packet: +Inf accesses a packet; expected 0..10000, fractions allowed"},
 		{access("memory: emem, op: read, mode: bulk, bytes: 4, per_packet: 1, span: 0"), "p.yaml:3: accesses[1].span: the number of elements is 0; leave it out for the default"},
-		{access("memory: emem, op: read, mode: bulk, bytes: 4, per_packet: 1, span: -8"), "p.yaml:3: accesses[1].span: -8 elements; expected at least 1"},
+		{access("memory: emem, op: read, mode: bulk, bytes: 4, per_packet: 1, span: -8"), "p.yaml:3: accesses[1].span: -8 elements; expected 1..2^40"},
 		{access("memory: emem, op: read, mode: bulk, bytes: 4, per_packet: 1, stride: 6"), "p.yaml:3: accesses[1].stride: 6 bytes between elements; expected a positive multiple of 4"},
 		{access("memory: emem, op: read, mode: bulk, bytes: 4, per_packet: 1, alpha: 0.9"), "p.yaml:3: accesses[1].alpha: 0.9 is set without popularity: zipf"},
 		{access("memory: emem, op: read, mode: bulk, bytes: 4, per_packet: 1, popularity: zipf"), "p.yaml:3: accesses[1].alpha: 0 is not a Zipf exponent; expected above 0 up to 20, such as 0.99"},
@@ -138,6 +137,7 @@ func TestParseAccess(t *testing.T) {
 		"emem:read:bulk:4:1:":                     `SPAN: "" is not a whole number of at least 1`,
 		"emem:read:bulk:4:1:8:0":                  `STRIDE: "0" is not a whole number of at least 1`,
 		"emem:read:bulk:4:1:99999999999999999999": `SPAN: "99999999999999999999"`,
+		"emem:read:bulk:4:1:1099511627777":        "span: 1099511627777 elements; expected 1..2^40",
 		"emem:add:bulk:4:1":                       "use add:atomic",
 		"emem:read:bulk:4:1:zipf:0":               "alpha: 0 is not a Zipf exponent",
 		"emem:read:bulk:4:1:zipf:x":               `"x" is not a Zipf exponent`,
@@ -211,7 +211,7 @@ func genAccess(t *rapid.T) Access {
 		Mode:      Atomic,
 		Bytes:     4 * rapid.IntRange(1, MaxBytes/4).Draw(t, "words"),
 		PerPacket: rapid.Float64Range(0, MaxPerPacket).Draw(t, "per_packet"),
-		Span:      rapid.Int64Range(0, math.MaxInt64).Draw(t, "span"),
+		Span:      rapid.Int64Range(0, traffic.MaxFlows).Draw(t, "span"),
 		Stride:    4 * rapid.Int64Range(0, 1<<40).Draw(t, "stride/4"),
 	}
 	if a.Op != Add {

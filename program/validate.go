@@ -101,8 +101,8 @@ func (a Access) findings() config.Findings {
 	if !(a.PerPacket >= 0 && a.PerPacket <= MaxPerPacket) {
 		f.Add("per_packet", "%v accesses a packet; expected 0..%d, fractions allowed", a.PerPacket, MaxPerPacket)
 	}
-	if a.Span < 0 {
-		f.Add("span", "%d elements; expected at least 1", a.Span)
+	if a.Span < 0 || a.Span > traffic.MaxFlows {
+		f.Add("span", "%d elements; expected 1..2^40", a.Span)
 	}
 	if a.Stride < 0 || a.Stride%4 != 0 {
 		f.Add("stride", "%d bytes between elements; expected a positive multiple of 4", a.Stride)

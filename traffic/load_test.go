@@ -152,7 +152,7 @@ src,dst,proto,sport,dport,pps,bytes
 // frames are what the captures of the tests hold: three UDP packets of a flow,
 // one TCP of another, one IPv6, one VLAN-tagged UDP of the first flow, one ARP,
 // 100 µs apart.
-func frames(t *testing.T) [][]byte {
+func frames(t testing.TB) [][]byte {
 	t.Helper()
 	mac := net.HardwareAddr{2, 0, 0, 0, 0, 1}
 	eth := func(typ layers.EthernetType) *layers.Ethernet {
@@ -201,7 +201,7 @@ type captureWriter interface {
 }
 
 // capture writes frames, cut to snap bytes, 100 µs apart.
-func capture(t *testing.T, w captureWriter, frames [][]byte, snap int) {
+func capture(t testing.TB, w captureWriter, frames [][]byte, snap int) {
 	t.Helper()
 	start := time.Date(2024, 5, 6, 7, 8, 9, 0, time.UTC)
 	for i, f := range frames {
@@ -212,7 +212,7 @@ func capture(t *testing.T, w captureWriter, frames [][]byte, snap int) {
 	}
 }
 
-func pcap(t *testing.T, frames [][]byte, snap int, link layers.LinkType) []byte {
+func pcap(t testing.TB, frames [][]byte, snap int, link layers.LinkType) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := pcapgo.NewWriter(&b)
@@ -223,7 +223,7 @@ func pcap(t *testing.T, frames [][]byte, snap int, link layers.LinkType) []byte 
 	return b.Bytes()
 }
 
-func pcapng(t *testing.T, frames [][]byte) []byte {
+func pcapng(t testing.TB, frames [][]byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := pcapgo.NewNgWriter(&b, layers.LinkTypeEthernet)
@@ -374,9 +374,8 @@ func FuzzReadFlows(f *testing.F) {
 }
 
 func FuzzReadCapture(f *testing.F) {
-	t := &testing.T{}
-	f.Add(pcap(t, frames(t), 65536, layers.LinkTypeEthernet))
-	f.Add(pcapng(t, frames(t)))
+	f.Add(pcap(f, frames(f), 65536, layers.LinkTypeEthernet))
+	f.Add(pcapng(f, frames(f)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, err := ReadCapture(bytes.NewReader(data), "t.pcap")
 		valid(t, got, err)

@@ -60,7 +60,7 @@ func draw(p Popularity, n int, seed uint64) []int64 {
 // very many ranks. Seeds are fixed, so a pass is a pass; the bound would fail
 // one good sampler in a million.
 func TestZipfIsExact(t *testing.T) {
-	for _, alpha := range []float64{0.01, 0.5, 0.99, 1, 1 + 1e-9, 1.2, 2.5, 8} {
+	for _, alpha := range []float64{0.01, 0.5, 0.99, 1, 1 + 1e-9, 1.2, 2.5, 8, MaxAlpha} {
 		for _, n := range []int64{1, 2, 3, 10, 1000, 1 << 23, 1 << 40} {
 			z := NewZipf(n, alpha)
 			if p := chiSquare(z, draw(z, 200_000, uint64(n))); p < 1e-6 {
