@@ -88,7 +88,10 @@ type LockSpec struct {
 }
 
 // Memory is one memory with its engines. Latency is the unloaded round trip in
-// cycles. SharedFront says that the engines' pipelines are one server.
+// cycles. SharedFront says that the engines' pipelines are one server. PerIsland
+// says that every island has one of its own, which the island's cores use. Scratch
+// says that no state which a program declares lies there (firmware and host
+// buffers), so that sweeps and random programs leave it out.
 type Memory struct {
 	Name          string   `json:"name" yaml:"name"`
 	Kind          string   `json:"kind" yaml:"kind"` // sram, dram
@@ -99,6 +102,8 @@ type Memory struct {
 	Banks         Num      `json:"banks" yaml:"banks"`
 	BankBytes     Num      `json:"bank_bytes" yaml:"bank_bytes"` // interleave between banks
 	SharedFront   bool     `json:"shared_front,omitempty" yaml:"shared_front,omitempty"`
+	PerIsland     bool     `json:"per_island,omitempty" yaml:"per_island,omitempty"`
+	Scratch       bool     `json:"scratch,omitempty" yaml:"scratch,omitempty"`
 	DefaultSpan   int64    `json:"default_span" yaml:"default_span"`
 	DefaultStride int64    `json:"default_stride,omitempty" yaml:"default_stride,omitempty"`
 	Cache         *Cache   `json:"cache,omitempty" yaml:"cache,omitempty"`
@@ -120,10 +125,12 @@ type Cache struct {
 
 // Engine executes commands of one mode. MaxBytes is the largest command; a
 // larger access is several commands. Queue is the number of commands in flight.
+// Duplex says that reads have a pipeline apart from the other commands'.
 type Engine struct {
 	Mode     program.Mode `json:"mode" yaml:"mode"`
 	MaxBytes Num          `json:"max_bytes" yaml:"max_bytes"`
 	Queue    Num          `json:"queue" yaml:"queue"`
+	Duplex   bool         `json:"duplex,omitempty" yaml:"duplex,omitempty"`
 	Read     *Command     `json:"read,omitempty" yaml:"read,omitempty"`
 	Write    *Command     `json:"write,omitempty" yaml:"write,omitempty"`
 	Add      *Command     `json:"add,omitempty" yaml:"add,omitempty"`
@@ -157,6 +164,17 @@ func (b *Board) Memory(name string) *Memory {
 		}
 	}
 	return nil
+}
+
+// Swept returns the memories that sweeps and random programs access.
+func (b *Board) Swept() []*Memory {
+	var swept []*Memory
+	for i := range b.Memories {
+		if !b.Memories[i].Scratch {
+			swept = append(swept, &b.Memories[i])
+		}
+	}
+	return swept
 }
 
 // Engine returns the memory's engine of that mode, or nil.

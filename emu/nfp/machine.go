@@ -42,7 +42,7 @@ type step struct {
 	atomic   bool
 	posted   bool
 	issue    sim.Time
-	engine   *engine
+	engines  []*engine // one, or one an island
 	array    int
 	times    int     // accesses a packet, whole
 	fraction float64 // and the chance of one more
@@ -306,7 +306,7 @@ func (m *machine) advance(c int32) {
 
 // element draws the address of an element of the step's array.
 func (m *machine) element(s *step, from *sim.Stream) int64 {
-	a := &s.engine.mem.arrays[s.array]
+	a := &s.engines[0].mem.arrays[s.array]
 	var i int64
 	switch {
 	case s.zipf != nil:
@@ -371,10 +371,10 @@ func (m *machine) issued(c int32) {
 		return
 	default:
 		m.contexts[c].ready = now
-		if s.engine.mustWait(now) {
-			s.engine.pending.Push(c)
-			if s.engine.pending.Len() == 1 {
-				m.kernel.At(s.engine.vacancy(now), evAdmit, s.engine.id, 0)
+		if q := m.engine(s, c); q.mustWait(now) {
+			q.pending.Push(c)
+			if q.pending.Len() == 1 {
+				m.kernel.At(q.vacancy(now), evAdmit, q.id, 0)
 			}
 			break
 		}
@@ -388,6 +388,14 @@ func (m *machine) issued(c int32) {
 		}
 	}
 	m.next(e)
+}
+
+// engine returns the engine that a context's command of a step goes to.
+func (m *machine) engine(s *step, c int32) *engine {
+	if len(s.engines) == 1 {
+		return s.engines[0]
+	}
+	return s.engines[int(c)/m.threads%len(s.engines)]
 }
 
 // goOn keeps a context on its microengine.
@@ -420,7 +428,7 @@ func (m *machine) execute(c int32) sim.Time {
 	case stepAcquire:
 		return m.acquire(c, t, s)
 	}
-	m.release(t, s)
+	m.release(c, t, s)
 	m.advance(c)
 	return m.kernel.Now()
 }
@@ -457,7 +465,7 @@ func (m *machine) command(c int32, t *thread, s *step) sim.Time {
 	for i := range t.command {
 		addr += s.sizes[i]
 	}
-	back := m.serve(t, s, &s.costs[t.command], s.op, addr, s.sizes[t.command])
+	back := m.serve(c, s, &s.costs[t.command], s.op, addr, s.sizes[t.command])
 	m.proceed(c, t, s)
 	if s.posted {
 		return m.kernel.Now()
@@ -467,14 +475,15 @@ func (m *machine) command(c int32, t *thread, s *step) sim.Time {
 
 // serve runs one command through the step's engine and returns when its answer
 // is back at the microengine.
-func (m *machine) serve(t *thread, s *step, c *cost, op program.Op, addr, n int64) sim.Time {
-	mem := s.engine.mem
+func (m *machine) serve(c int32, s *step, cost *cost, op program.Op, addr, n int64) sim.Time {
+	e := m.engine(s, c)
+	mem := e.mem
 	at := m.kernel.Now() + mem.half
-	start, done := s.engine.serve(at, c, op, s.atomic, s.posted, addr, n)
+	start, done := e.serve(at, cost, op, s.atomic, s.posted, addr, n)
 	if m.profile && m.measuring {
 		a := &s.memory[mem.bank(addr)]
 		a.visits++
-		a.wait += start - t.ready
+		a.wait += start - m.contexts[c].ready
 		a.busy += done - start
 	}
 	return done + m.latency.Jitter(mem.half, min(1, 2*m.jitter))
@@ -500,7 +509,7 @@ func (m *machine) proceed(c int32, t *thread, s *step) {
 func (m *machine) acquire(c int32, t *thread, s *step) sim.Time {
 	l := m.locks[s.lock]
 	w := &l.words[t.word]
-	back := m.serve(t, s, &l.test, program.Write, l.address(t.word), wordBytes)
+	back := m.serve(c, s, &l.test, program.Write, l.address(t.word), wordBytes)
 	switch {
 	case l.idiom == program.None:
 	case w.holder < 0:
@@ -524,10 +533,10 @@ func (m *machine) acquire(c int32, t *thread, s *step) sim.Time {
 
 // release sends the releasing write. Whoever's test_set comes next finds the
 // lock free; a ticket holder is signalled when the write is done.
-func (m *machine) release(t *thread, s *step) {
+func (m *machine) release(holder int32, t *thread, s *step) {
 	l := m.locks[s.lock]
 	w := &l.words[t.word]
-	written := m.serve(t, s, &l.free, program.Write, l.address(t.word), wordBytes)
+	written := m.serve(holder, s, &l.free, program.Write, l.address(t.word), wordBytes)
 	if l.idiom == program.None {
 		return
 	}
@@ -634,9 +643,11 @@ func (m *machine) finish() *Result {
 	span := float64(r.Duration)
 	add := func(name string, busy sim.Time) {
 		v := min(1, float64(busy)/span)
-		if n := len(r.Utilisation); n > 0 && r.Utilisation[n-1].Resource == name {
-			r.Utilisation[n-1].Value = max(v, r.Utilisation[n-1].Value)
-			return
+		for i := range r.Utilisation {
+			if u := &r.Utilisation[i]; u.Resource == name {
+				u.Value = max(v, u.Value)
+				return
+			}
 		}
 		r.Utilisation = append(r.Utilisation, Use{name, v})
 	}
@@ -689,7 +700,7 @@ func (m *machine) stacks() {
 			if s.atomic {
 				mode = program.Atomic
 			}
-			add(a, s.frame, []string{s.engine.mem.name, string(mode) + " engine", fmt.Sprintf("bank %d", b)})
+			add(a, s.frame, []string{s.engines[0].mem.name, string(mode) + " engine", fmt.Sprintf("bank %d", b)})
 		}
 	}
 }

@@ -48,8 +48,8 @@ type lineState struct {
 type engine struct {
 	mem      *memory
 	front    *sim.Server // the pipeline, shared between engines where the board says so
-	own      sim.Server
-	maxBytes int
+	reads    *sim.Server // the pipeline of reads, where they have their own
+	own      [2]sim.Server
 	lastLine int64
 	inFlight []sim.Time      // min-heap of completion times, at most cap
 	pending  sim.Line[int32] // contexts whose command waits for a place in inFlight
@@ -137,13 +137,17 @@ func (e *engine) enter(done sim.Time) {
 // others while the line is fetched (the cache is non-blocking).
 func (e *engine) serve(t sim.Time, c *cost, op program.Op, atomic, posted bool, addr, n int64) (start, done sim.Time) {
 	m := e.mem
+	front := e.front
+	if op == program.Read {
+		front = e.reads
+	}
 	line := addr / m.lineBytes
 	pipe := c.pipe
 	if line == e.lastLine {
 		pipe = max(pipe, c.hazard)
 	}
 	e.lastLine = line
-	start = e.front.Serve(t, pipe)
+	start = front.Serve(t, pipe)
 	done = start + pipe
 	filled := start
 	if m.cache != nil {
@@ -156,9 +160,9 @@ func (e *engine) serve(t sim.Time, c *cost, op program.Op, atomic, posted bool, 
 				service = m.missAdd
 			}
 			m.dram.Serve(start, service+sim.Time(lines-1)*m.missMore)
-			if hold := m.dram.Free() - e.front.Free(); atomic && op == program.Write && hold > 0 {
+			if hold := m.dram.Free() - front.Free(); atomic && op == program.Write && hold > 0 {
 				// the atomic engine merges into the line that it waits for
-				e.front.Serve(e.front.Free(), hold)
+				front.Serve(front.Free(), hold)
 			}
 			filled = m.dram.Free() + m.missLat
 		}

@@ -117,7 +117,7 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c Config) 
 		m.batch = max(1, m.want/60)
 	}
 	m.meter("io", 0, &m.io)
-	m.layMemories(b)
+	m.layMemories(b, base, p)
 	if err := m.compile(b, base, p); err != nil {
 		return nil, err
 	}
@@ -126,53 +126,82 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c Config) 
 	return m, nil
 }
 
-func (m *machine) layMemories(b *board.Board) {
+// layMemories builds the memories that the program or its base uses.
+func (m *machine) layMemories(b *board.Board, base board.Base, p program.Program) {
+	used := map[string]bool{}
+	for _, d := range base.Demand {
+		used[d.Memory] = true
+	}
+	mark := func(as []program.Access) {
+		for _, a := range as {
+			used[a.Memory] = true
+		}
+	}
+	mark(p.Accesses)
+	for _, l := range p.Locks {
+		used[b.Locks.Memory] = true
+		mark(l.Section)
+	}
 	for i := range b.Memories {
 		bm := &b.Memories[i]
-		mem := &memory{
-			name:      bm.Name,
-			half:      m.cycles(bm.Latency.Value / 2),
-			lineBytes: int64(bm.LineBytes.Value),
-			bankBytes: int64(bm.BankBytes.Value),
-			banks:     make([]sim.Server, int(bm.Banks.Value)),
-			shared:    bm.SharedFront,
+		if !used[bm.Name] {
+			continue
 		}
-		if k := bm.Cache; k != nil {
-			mem.cache = newCache(int64(k.Bytes.Value), int64(k.LineBytes.Value), int64(k.Ways.Value))
-			mem.missLat = m.cycles(k.MissLatency.Value)
-			mem.missRead = m.cycles(k.ReadMiss.Value)
-			mem.missWrite = m.cycles(k.WriteMiss.Value)
-			mem.missAdd = m.cycles(k.AddMiss.Value)
-			mem.missMore = m.cycles(k.ExtraLine.Value)
+		copies := 1
+		if bm.PerIsland {
+			copies = int(b.Islands.Value)
 		}
-		for j := range bm.Engines {
-			be := &bm.Engines[j]
-			e := &engine{
-				mem:      mem,
-				maxBytes: int(be.MaxBytes.Value),
-				lastLine: -1,
-				inFlight: make([]sim.Time, 0, int(be.Queue.Value)),
-				id:       int32(len(m.queues)),
-			}
-			m.queues = append(m.queues, e)
-			e.front = &e.own
-			if mem.shared {
-				e.front = &mem.front
-			}
-			mem.engines[modeIndex(be.Mode)] = e
-			name := mem.name
-			if !mem.shared {
-				name += "." + string(be.Mode)
-			}
-			m.meter(name, mem.half, e.front)
+		for range copies {
+			m.layMemory(bm)
 		}
-		for j := range mem.banks {
-			m.meter(mem.name+".bank", mem.half, &mem.banks[j])
+	}
+}
+
+func (m *machine) layMemory(bm *board.Memory) {
+	mem := &memory{
+		name:      bm.Name,
+		half:      m.cycles(bm.Latency.Value / 2),
+		lineBytes: int64(bm.LineBytes.Value),
+		bankBytes: int64(bm.BankBytes.Value),
+		banks:     make([]sim.Server, int(bm.Banks.Value)),
+		shared:    bm.SharedFront,
+	}
+	m.memories = append(m.memories, mem)
+	if k := bm.Cache; k != nil {
+		mem.cache = newCache(int64(k.Bytes.Value), int64(k.LineBytes.Value), int64(k.Ways.Value))
+		mem.missLat = m.cycles(k.MissLatency.Value)
+		mem.missRead = m.cycles(k.ReadMiss.Value)
+		mem.missWrite = m.cycles(k.WriteMiss.Value)
+		mem.missAdd = m.cycles(k.AddMiss.Value)
+		mem.missMore = m.cycles(k.ExtraLine.Value)
+		m.meter(mem.name+".dram", mem.half, &mem.dram)
+	}
+	for j := range bm.Engines {
+		be := &bm.Engines[j]
+		e := &engine{
+			mem:      mem,
+			lastLine: -1,
+			inFlight: make([]sim.Time, 0, int(be.Queue.Value)),
+			id:       int32(len(m.queues)),
 		}
-		if mem.cache != nil {
-			m.meter(mem.name+".dram", mem.half, &mem.dram)
+		m.queues = append(m.queues, e)
+		mem.engines[modeIndex(be.Mode)] = e
+		name := mem.name
+		if mem.shared {
+			e.front = &mem.front
+		} else {
+			e.front = &e.own[0]
+			name += "." + string(be.Mode)
 		}
-		m.memories = append(m.memories, mem)
+		m.meter(name, mem.half, e.front)
+		e.reads = e.front
+		if be.Duplex {
+			e.reads = &e.own[1]
+			m.meter(name, mem.half, e.reads)
+		}
+	}
+	for j := range mem.banks {
+		m.meter(mem.name+".bank", mem.half, &mem.banks[j])
 	}
 }
 
@@ -183,13 +212,15 @@ func modeIndex(mode program.Mode) int {
 	return 0
 }
 
-func (m *machine) memory(name string) *memory {
+// memory returns the instances of a memory: one, or one an island.
+func (m *machine) memory(name string) []*memory {
+	var all []*memory
 	for _, mem := range m.memories {
 		if mem.name == name {
-			return mem
+			all = append(all, mem)
 		}
 	}
-	return nil
+	return all
 }
 
 // compile turns the program into the steps that every packet runs through.
@@ -198,7 +229,7 @@ func (m *machine) compile(b *board.Board, base board.Base, p program.Program) er
 	chunk := m.cycles(base.Cycles.Value / float64(swaps))
 	var demands []demand
 	for _, d := range base.Demand {
-		mem := m.memory(d.Memory)
+		mem := m.memory(d.Memory)[0]
 		demands = append(demands, demand{
 			engine: mem.engines[modeIndex(program.Mode(d.Mode))],
 			cost:   cost{pipe: m.cycles(d.PipeCycles.Value), bank: m.cycles(d.BankCycles.Value)},
@@ -250,17 +281,20 @@ func (m *machine) access(b *board.Board, base board.Base, a program.Access, fram
 	if bm == nil || bm.Engine(a.Mode) == nil || bm.Engine(a.Mode).Command(a.Op) == nil {
 		return fmt.Errorf("emu/nfp: board %s has no %s:%s:%s", b.Name, a.Memory, a.Op, a.Mode)
 	}
-	mem := m.memory(a.Memory)
-	e := mem.engines[modeIndex(a.Mode)]
 	cmd := bm.Engine(a.Mode).Command(a.Op)
 	whole := math.Floor(a.PerPacket)
 	s := step{
-		kind: stepAccess, engine: e, op: a.Op, atomic: a.Mode == program.Atomic, posted: cmd.Posted,
-		array: mem.array(a.Span, a.Stride), times: int(whole), fraction: a.PerPacket - whole,
-		issue: m.cycles(base.AccessCycles.Value), frame: frame, memory: make([]account, len(mem.banks)),
+		kind: stepAccess, op: a.Op, atomic: a.Mode == program.Atomic, posted: cmd.Posted,
+		times: int(whole), fraction: a.PerPacket - whole,
+		issue: m.cycles(base.AccessCycles.Value), frame: frame, memory: make([]account, int(bm.Banks.Value)),
 	}
-	for left := a.Bytes; left > 0; left -= e.maxBytes {
-		n := min(left, e.maxBytes)
+	for _, mem := range m.memory(a.Memory) {
+		s.engines = append(s.engines, mem.engines[modeIndex(a.Mode)])
+		s.array = mem.array(a.Span, a.Stride)
+	}
+	largest := int(bm.Engine(a.Mode).MaxBytes.Value)
+	for left := a.Bytes; left > 0; left -= largest {
+		n := min(left, largest)
 		s.sizes = append(s.sizes, int64(n))
 		s.costs = append(s.costs, costOf(cmd, n, m.cycle))
 	}
@@ -276,7 +310,7 @@ func (m *machine) access(b *board.Board, base board.Base, a program.Access, fram
 func (m *machine) lock(b *board.Board, base board.Base, index int, l program.Lock) error {
 	spec := b.Locks
 	bm := b.Memory(spec.Memory)
-	mem := m.memory(spec.Memory)
+	mem := m.memory(spec.Memory)[0]
 	e := mem.engines[modeIndex(program.Atomic)]
 	timing := bm.Engine(program.Atomic)
 	words := mem.arrays[mem.array(int64(l.Elements), int64(spec.WordStride.Value))]
@@ -300,7 +334,7 @@ func (m *machine) lock(b *board.Board, base board.Base, index int, l program.Loc
 	}
 	m.locks = append(m.locks, lk)
 	frame := []string{"lock " + l.Name}
-	common := step{engine: e, op: program.Write, atomic: true, lock: index}
+	common := step{engines: []*engine{e}, op: program.Write, atomic: true, lock: index}
 	acquire := common
 	acquire.memory = make([]account, len(mem.banks))
 	acquire.kind, acquire.issue, acquire.frame = stepAcquire, m.cycles(base.AccessCycles.Value+base.LockCycles.Value), append(frame, "acquire")
@@ -373,7 +407,7 @@ func (m *machine) prefill() {
 		draw := sim.NewStream(uint64(lines), "nfp prefill")
 		for i := range m.steps {
 			s := &m.steps[i]
-			if s.kind != stepAccess || s.engine.mem != mem {
+			if s.kind != stepAccess || s.engines[0].mem != mem {
 				continue
 			}
 			a := mem.arrays[s.array]

@@ -361,3 +361,52 @@ func BenchmarkPacket(b *testing.B) {
 		b.Fatal(err)
 	}
 }
+
+// TestPerIsland: a memory of the island scales with the islands in use, a
+// shared one does not.
+func TestPerIsland(t *testing.T) {
+	b := load(t)
+	rate := func(memory string, cores int) float64 {
+		p := program.Program{Base: "100", Accesses: []program.Access{access(memory, "write", "atomic", 32, 40, 64)}}
+		return run(t, b, p, traffic.Traffic{}, Config{Seed: 1, Cores: cores, Packets: 3000}).Mpps()
+	}
+	// three microengines saturate an atomic engine with 32 B writes
+	if got := rate("ctm", 50) / rate("ctm", 15); math.Abs(got-1) > 0.05 {
+		t.Errorf("CTM: ten microengines an island are %.2f times three", got)
+	}
+	if got := rate("ctm", 50) / rate("imem", 50); math.Abs(got/b.Islands.Value-1) > 0.05 {
+		t.Errorf("CTM of all islands is %.2f times IMEM", got)
+	}
+}
+
+// TestPCIe holds DMA against pcie-bench: rates of one direction, both at once
+// without sharing, and the unloaded latency of a read.
+func TestPCIe(t *testing.T) {
+	b := load(t)
+	dma := func(op program.Op, bytes int) program.Access { return access("pcie", op, "bulk", bytes, 10, 8192) }
+	rate := func(as ...program.Access) float64 {
+		return 10 * run(t, b, program.Program{Base: "500", Accesses: as}, traffic.Traffic{}, Config{Seed: 1}).Mpps()
+	}
+	for _, c := range []struct {
+		op    program.Op
+		bytes int
+		mops  float64
+	}{{"read", 64, 62}, {"read", 128, 43.7 / 8 / 128 * 1e3}, {"write", 64, 47.4}, {"write", 128, 42.4 / 8 / 128 * 1e3}} {
+		if got := rate(dma(c.op, c.bytes)); math.Abs(got/c.mops-1) > 0.03 {
+			t.Errorf("DMA %s of %d B: %.1f M/s, pcie-bench %.1f", c.op, c.bytes, got, c.mops)
+		}
+	}
+	if both := rate(dma("read", 64), dma("write", 64)); math.Abs(both/47.4-1) > 0.03 {
+		t.Errorf("reads and writes together: %.1f M/s each, writes alone 47.4", both)
+	}
+	one := func(n float64) float64 {
+		a := dma("read", 64)
+		a.PerPacket = n
+		r := run(t, b, program.Program{Base: "100", Accesses: []program.Access{a}}, traffic.Traffic{}, Config{Seed: 1, Cores: 1, Threads: 1, Packets: 2000})
+		return 1000 / r.Mpps()
+	}
+	issue := b.Bases[0].AccessCycles.Value / 0.8
+	if got := (one(11)-one(1))/10 - issue; math.Abs(got/560-1) > 0.06 {
+		t.Errorf("one DMA read takes %.0f ns, pcie-bench's median is 560", got)
+	}
+}

@@ -63,7 +63,8 @@ func (g *generator) program() program.Program {
 
 // access draws one access line of at most n accesses a packet.
 func (g *generator) access(n float64) program.Access {
-	m := &g.board.Memories[g.s.IntN(len(g.board.Memories))]
+	swept := g.board.Swept()
+	m := swept[g.s.IntN(len(swept))]
 	e := &m.Engines[g.s.IntN(len(m.Engines))]
 	var ops []program.Op
 	for _, op := range []program.Op{program.Read, program.Write, program.Add} {
