@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -474,13 +475,21 @@ func (m cells) Plot(c draw.Canvas, p *plot.Plot) {
 				st.Color = color.White
 			}
 			st.XAlign, st.YAlign = text.XCenter, text.YCenter
-			c.FillText(st, vg.Point{X: (r.Min.X + r.Max.X) / 2, Y: (r.Min.Y + r.Max.Y) / 2}, fmt.Sprintf("%.2f", v))
+			c.FillText(st, vg.Point{X: (r.Min.X + r.Max.X) / 2, Y: (r.Min.Y + r.Max.Y) / 2}, cellText(v))
 			if m.Mark != nil && m.Mark[i][j] {
 				c.SetLineStyle(draw.LineStyle{Color: palette[1], Width: 2})
 				c.Stroke(r.Path())
 			}
 		}
 	}
+}
+
+// cellText writes v with two decimals, and no minus before a zero.
+func cellText(v float64) string {
+	if math.Abs(v) < 0.005 {
+		v = 0
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
 func (m *Matrix) share(v float64) float64 {

@@ -61,6 +61,16 @@ func TestNumber(t *testing.T) {
 	}
 }
 
+func TestDataKeepsSixDigits(t *testing.T) {
+	var d Data
+	d.Columns = []string{"a", "b", "c", "d"}
+	d.Add("x,y", 12.3456789, 3, math.NaN())
+	got, err := d.CSV()
+	if want := "a,b,c,d\n\"x,y\",12.3457,3,\n"; err != nil || string(got) != want {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+}
+
 // sample is a result with every kind of panel content.
 func sample() *Result {
 	var curve, points []Point

@@ -88,7 +88,7 @@ type Result struct {
 	Claims  []Claim  `json:"claims"`
 	Notes   []string `json:"notes,omitempty"`
 
-	Data   Table   `json:"-"`
+	Data   Data    `json:"-"`
 	Tables []Table `json:"-"`
 	Figure Figure  `json:"-"`
 }
@@ -100,29 +100,47 @@ func (r *Result) Settle() {
 	}
 }
 
-// Table is a table of text cells. Number columns are right-aligned.
+// Data is the numbers behind a figure, for machines.
+type Data struct {
+	Columns []string
+	Rows    [][]string
+}
+
+// Add appends a row; a float64 is written with six significant digits, NaN as
+// an empty cell.
+func (d *Data) Add(cells ...any) { d.Rows = append(d.Rows, row(cells, precise)) }
+
+// Table is a table for people. Number columns are right-aligned.
 type Table struct {
 	Title   string
 	Columns []string
 	Rows    [][]string
 }
 
-// Add appends a row; a float64 is written with four significant digits, NaN
-// as "–".
-func (t *Table) Add(cells ...any) {
-	row := make([]string, len(cells))
+// Add appends a row; a float64 is written as Number does.
+func (t *Table) Add(cells ...any) { t.Rows = append(t.Rows, row(cells, Number)) }
+
+func row(cells []any, number func(float64) string) []string {
+	out := make([]string, len(cells))
 	for i, c := range cells {
-		switch v := c.(type) {
-		case float64:
-			row[i] = Number(v)
-		default:
-			row[i] = fmt.Sprint(v)
+		if v, ok := c.(float64); ok {
+			out[i] = number(v)
+			continue
 		}
+		out[i] = fmt.Sprint(c)
 	}
-	t.Rows = append(t.Rows, row)
+	return out
 }
 
-// Number writes v with four significant digits and no exponent.
+func precise(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'g', 6, 64)
+}
+
+// Number writes v with four significant digits and no exponent, at most six
+// decimals; what is no number becomes "–".
 func Number(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return "–"

@@ -85,13 +85,13 @@ func (r *Result) JSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// CSV returns the table as comma-separated values with a header line.
-func (t *Table) CSV() ([]byte, error) {
+// CSV returns comma-separated values with a header line.
+func (d *Data) CSV() ([]byte, error) {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	for i, row := range append([][]string{t.Columns}, t.Rows...) {
-		if len(row) != len(t.Columns) {
-			return nil, fmt.Errorf("data row %d has %d cells, the header has %d", i, len(row), len(t.Columns))
+	for i, row := range append([][]string{d.Columns}, d.Rows...) {
+		if len(row) != len(d.Columns) {
+			return nil, fmt.Errorf("data row %d has %d cells, the header has %d", i, len(row), len(d.Columns))
 		}
 		if err := w.Write(row); err != nil {
 			return nil, err
@@ -187,10 +187,10 @@ func (t *Table) markdown(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// numeric reports whether every cell of a column begins like a number.
+// numeric reports whether every cell of a column is a number.
 func (t *Table) numeric(col int) bool {
 	for _, row := range t.Rows {
-		if col >= len(row) || row[col] == "" || !strings.ContainsRune("0123456789+-.–±", []rune(row[col])[0]) {
+		if col >= len(row) || row[col] == "" || strings.Trim(row[col], "0123456789+-.–±% ") != "" {
 			return false
 		}
 	}

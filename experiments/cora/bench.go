@@ -57,6 +57,30 @@ func (b *bench) add(key string, p program.Program) int {
 	return len(b.workloads) - 1
 }
 
+// plan adds the workloads of a suite that keep wants (nil: all), as a sweep of
+// the same seed measures them, but for the replications of a quick figure.
+// Those planned already are left out.
+func (b *bench) plan(suite string, groups []string, keep func(microbench.Workload) bool) error {
+	ws, err := microbench.Plan(b.driver.Board(), suite, groups, b.env.Seed)
+	if err != nil {
+		return err
+	}
+	planned := map[string]bool{}
+	for _, w := range b.workloads {
+		planned[w.Key] = true
+	}
+	for _, w := range ws {
+		if planned[w.Key] || keep != nil && !keep(w) {
+			continue
+		}
+		if b.runs > 0 {
+			w.Options.MaxRuns = b.runs
+		}
+		b.workloads = append(b.workloads, w)
+	}
+	return nil
+}
+
 // run measures everything planned and begins the figure's result.
 func (b *bench) run(ctx context.Context) (report.Result, error) {
 	var err error
