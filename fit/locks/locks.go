@@ -31,7 +31,7 @@ type Point struct {
 }
 
 func (p Point) String() string {
-	s := fmt.Sprintf("%g Mpps on %d lock element(s)", p.Mpps, p.Elements)
+	s := fmt.Sprintf("%.6g Mpps on %d lock element(s)", p.Mpps, p.Elements)
 	if p.Label != "" {
 		s += " (" + p.Label + ")"
 	}

@@ -78,17 +78,7 @@ func curveCandidates(points []Point, form string) []candidate {
 		}
 		c.lower, c.upper = curveBounds(places)
 		c.starts = curveStarts(places, c)
-		if slices.Contains(free, curveRoof) {
-			c.usable = func(q []float64, _ []Point) bool {
-				past, v := 0, newCurve(q)
-				for _, p := range places {
-					if below, roof := v.sides(p.Intensity); roof > below {
-						past++
-					}
-				}
-				return past >= wellPast
-			}
-		}
+		c.usable = func(q []float64, _ []Point) bool { return shows(newCurve(q), c, places) }
 		cs = append(cs, c)
 	}
 	add(Eq1, curveRoof)
@@ -98,6 +88,28 @@ func curveCandidates(points []Point, form string) []candidate {
 	add(Eq2, curveA, curveB, curveC)
 	add(Eq2, curveA, curveB, curveC, curveRoof)
 	return cs
+}
+
+// shows says whether the data show the terms of the form: a roof holds two
+// intensities at least, since one tells it from nothing, and at the lowest
+// intensity a packet spends some time of its own, since without it the cost of
+// an access is the roof.
+func shows(v curve, c candidate, places []Point) bool {
+	const ownTime = 0.02
+	below, _ := v.sides(places[0].Intensity)
+	if slices.Contains(c.free, curveC) && v.a < ownTime*below {
+		return false
+	}
+	if !slices.Contains(c.free, curveRoof) {
+		return true
+	}
+	past := 0
+	for _, p := range places {
+		if below, roof := v.sides(p.Intensity); roof > below {
+			past++
+		}
+	}
+	return past >= wellPast
 }
 
 // places returns one point an intensity, ascending, with the median throughput.

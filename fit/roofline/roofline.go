@@ -34,7 +34,7 @@ type Point struct {
 func (p Point) Rate() float64 { return p.Intensity * p.Mpps }
 
 func (p Point) String() string {
-	s := fmt.Sprintf("%g Mpps at %g accesses a packet", p.Mpps, p.Intensity)
+	s := fmt.Sprintf("%.6g Mpps at %g accesses a packet", p.Mpps, p.Intensity)
 	if p.Cores > 0 {
 		s += fmt.Sprintf(" on %d cores", p.Cores)
 	}
@@ -128,8 +128,7 @@ type Interval struct {
 
 const (
 	fallSize   = 0.03 // least fall that is called retrograde
-	tieShare   = 1.05 // held-out errors within 5 % of the least,
-	tieAbs     = 0.01 // or 0.01 per cent points, are a tie: fewest parameters win
+	tieAbs     = 0.01 // per cent of throughput that make no difference between forms
 	decade     = 10   // an interval wider than this factor identifies nothing
 	minPoints  = 3
 	normal95   = 1.959964
@@ -264,19 +263,28 @@ func (r *Result) leaveOut(points []Point) []Point {
 }
 
 // fall says whether y of the last point lies below the greatest y beyond the
-// noise of both.
+// noise of both. A greatest point whose neighbours agree with each other and
+// not with it is a stray above a plateau, and no evidence of a fall.
 func fall(points []Point, y func(Point) float64) (Fall, bool) {
-	if len(points) < minPoints {
+	n := len(points)
+	if n < minPoints {
 		return Fall{}, false
 	}
-	best, last := points[0], points[len(points)-1]
-	for _, p := range points {
-		if y(p) > y(best) {
-			best = p
+	b := 0
+	for k := range points {
+		if y(points[k]) > y(points[b]) {
+			b = k
 		}
 	}
+	best, last := points[b], points[n-1]
 	drop := 1 - y(last)/y(best)
-	return Fall{best, last}, drop > fallSize && drop > normal95*math.Hypot(best.sigma(), last.sigma())
+	if drop <= fallSize || drop <= normal95*math.Hypot(best.sigma(), last.sigma()) {
+		return Fall{}, false
+	}
+	if b > 0 && math.Abs(y(points[b-1])/y(points[b+1])-1) <= fallSize {
+		return fall(slices.Concat(points[:b], points[b+1:]), y)
+	}
+	return Fall{best, last}, true
 }
 
 // sigma is the relative standard error of the throughput, 0 if not known.
@@ -349,34 +357,37 @@ func (c candidate) fit(points []Point, starts [][]float64, o lm.Options) (lm.Sol
 	return s, q, nil
 }
 
-// choose fits every candidate, measures its error on the groups of points that
-// a refit did not see, and keeps the one with the least; ties go to the fewest
-// parameters, which come first in cs.
+// choose fits every candidate and measures its error on the groups of points
+// that a refit did not see. It keeps the one with the fewest parameters (they
+// come first in cs) whose error is within one standard error of the least.
 func (r *Result) choose(points []Point, cs []candidate, group func(Point) [2]float64, o lm.Options) (lm.Solution, error) {
 	type fitted struct {
 		candidate
 		solution lm.Solution
 		q        []float64
+		errors   []float64 // held out
 	}
 	var all []fitted
-	least := math.Inf(1)
+	best := 0
 	for _, c := range cs {
 		s, q, err := c.fit(points, c.starts, o)
 		if err != nil || c.usable != nil && !c.usable(q, points) {
 			continue
 		}
-		held, ok := c.heldOut(points, q, group, lm.Options{Method: lm.LM, Loss: o.Loss, Scale: s.Scale})
+		errs, ok := c.heldOut(points, q, group, lm.Options{Method: lm.LM, Loss: o.Loss, Scale: s.Scale})
 		if !ok {
 			continue
 		}
-		all = append(all, fitted{c, s, q})
-		r.Candidates = append(r.Candidates, Candidate{Form: c.form, Params: c.names, HeldOutPct: held})
-		least = min(least, held)
+		all = append(all, fitted{c, s, q, errs})
+		r.Candidates = append(r.Candidates, Candidate{Form: c.form, Params: c.names, HeldOutPct: mean(errs)})
+		if mean(errs) < mean(all[best].errors) {
+			best = len(all) - 1
+		}
 	}
 	for k, f := range all {
-		if held := r.Candidates[k].HeldOutPct; held <= least*tieShare+tieAbs {
+		if worse, se := meanDifference(f.errors, all[best].errors); worse <= se+tieAbs {
 			r.Candidates[k].Chosen = true
-			r.Form, r.Quality.HeldOutPct = f.form, held
+			r.Form, r.Quality.HeldOutPct = f.form, mean(f.errors)
 			r.fitted, r.q = f.candidate, f.q
 			return f.solution, nil
 		}
@@ -384,28 +395,46 @@ func (r *Result) choose(points []Point, cs []candidate, group func(Point) [2]flo
 	return lm.Solution{}, fault.Inputf("no form fits: %d points at %d places are too few or too far apart; measure more intensities", len(points), len(distinct(points, group)))
 }
 
-// heldOut is the mean absolute error, per cent, of points in groups that were
+// heldOut are the absolute errors, per cent, of points in groups that were
 // left out of a refit from the full fit.
-func (c candidate) heldOut(points []Point, q []float64, group func(Point) [2]float64, o lm.Options) (float64, bool) {
-	sum, n := 0.0, 0
+func (c candidate) heldOut(points []Point, q []float64, group func(Point) [2]float64, o lm.Options) ([]float64, bool) {
+	var errs []float64
 	for _, g := range distinct(points, group) {
 		rest := slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return group(p) == g })
 		if len(rest) < len(c.free) {
-			return 0, false
+			return nil, false
 		}
 		_, at, err := c.fit(rest, [][]float64{q}, o)
 		if err != nil {
-			return 0, false
+			return nil, false
 		}
 		logT := c.logT(at)
 		for _, p := range points {
 			if group(p) == g {
-				sum += 100 * math.Abs(math.Exp(logT(p))/p.Mpps-1)
-				n++
+				errs = append(errs, 100*math.Abs(math.Exp(logT(p))/p.Mpps-1))
 			}
 		}
 	}
-	return sum / float64(n), finite(sum)
+	return errs, finite(mean(errs))
+}
+
+func mean(xs []float64) float64 {
+	sum := 0.0
+	for _, x := range xs {
+		sum += x
+	}
+	return sum / float64(len(xs))
+}
+
+// meanDifference is the mean of a − b and its standard error.
+func meanDifference(a, b []float64) (diff, se float64) {
+	diff = mean(a) - mean(b)
+	for k := range a {
+		d := a[k] - b[k] - diff
+		se += d * d
+	}
+	n := float64(len(a))
+	return diff, math.Sqrt(se / n / max(n-1, 1))
 }
 
 func (r *Result) find(format string, a ...any) {

@@ -134,9 +134,10 @@ func Solve(pr Problem, starts [][]float64, o Options) (Solution, error) {
 		rounds = 1
 	}
 	for round := range rounds {
-		w.scale = o.Scale
-		if w.scale == 0 {
-			w.scale = w.scaleAt(pool[0].p)
+		if o.Scale > 0 {
+			w.setScale(o.Scale)
+		} else {
+			w.setScale(w.scaleAt(pool[0].p))
 		}
 		for i := range pool {
 			if o.Method == NelderMead && i < keep {
@@ -159,6 +160,7 @@ type work struct {
 	Problem
 	loss  Loss
 	scale float64
+	sd    []float64 // of each residual: scale and its own Sigma
 
 	iterations int
 	r          []float64
@@ -169,14 +171,14 @@ type work struct {
 	step       []float64
 	trial      []float64
 	fixed      []bool
-	high       []float64 // residuals of numeric differences
+	high, low  []float64 // residuals of numeric differences
 }
 
 func newWork(pr Problem, loss Loss) *work {
 	n, p := pr.Points, pr.Params
 	return &work{Problem: pr, loss: loss, r: make([]float64, n), jac: make([]float64, n*p), hess: make([]float64, p*p),
 		chol: make([]float64, p*p), grad: make([]float64, p), step: make([]float64, p), trial: make([]float64, p),
-		fixed: make([]bool, p), high: make([]float64, n)}
+		fixed: make([]bool, p), high: make([]float64, n), low: make([]float64, n), sd: make([]float64, n)}
 }
 
 func (w *work) clamp(p []float64) {
@@ -212,34 +214,51 @@ func (w *work) scaleAt(p []float64) float64 {
 	return max(stats.MADScale*stats.Median(w.high)*math.Sqrt(n/max(n-float64(w.Params), 1)), minScale)
 }
 
-func (w *work) sd(k int) float64 {
-	if w.Sigma == nil {
-		return w.scale
+// setScale fixes the residuals' scale, and with it what each is divided by.
+func (w *work) setScale(scale float64) {
+	w.scale = scale
+	for k := range w.sd {
+		w.sd[k] = scale
+		if w.Sigma != nil {
+			w.sd[k] = math.Hypot(scale, w.Sigma[k])
+		}
 	}
-	return math.Hypot(w.scale, w.Sigma[k])
 }
 
-// rho is the loss of a standardised residual; weight is ρ'(z)/z and curve ρ″.
-func (w *work) rho(z float64) (rho, weight, curve float64) {
+// rho is the loss of a standardised residual.
+func (w *work) rho(z float64) float64 {
 	switch w.loss {
 	case L2:
-		return z * z / 2, 1, 1
+		return z * z / 2
 	case Huber:
 		if a := math.Abs(z); a > huberK {
-			return huberK * (a - huberK/2), huberK / a, 0
+			return huberK * (a - huberK/2)
 		}
-		return z * z / 2, 1, 1
+		return z * z / 2
+	}
+	return cauchyC * cauchyC / 2 * math.Log1p(z*z/(cauchyC*cauchyC))
+}
+
+// slopes are ρ'(z)/z, which is the weight of the residual, and ρ″(z).
+func (w *work) slopes(z float64) (weight, curve float64) {
+	switch w.loss {
+	case L2:
+		return 1, 1
+	case Huber:
+		if a := math.Abs(z); a > huberK {
+			return huberK / a, 0
+		}
+		return 1, 1
 	}
 	q := z * z / (cauchyC * cauchyC)
-	return cauchyC * cauchyC / 2 * math.Log1p(q), 1 / (1 + q), (1 - q) / ((1 + q) * (1 + q))
+	return 1 / (1 + q), (1 - q) / ((1 + q) * (1 + q))
 }
 
 func (w *work) objective(p []float64) float64 {
 	w.Residuals(p, w.r)
 	sum := 0.0
 	for k, r := range w.r {
-		v, _, _ := w.rho(r / w.sd(k))
-		sum += v
+		sum += w.rho(r / w.sd[k])
 	}
 	if math.IsNaN(sum) {
 		return math.Inf(1)
@@ -257,26 +276,25 @@ func (w *work) jacobian(p []float64) {
 		p[j] = at + h
 		w.Residuals(p, w.high)
 		p[j] = at - h
-		w.Residuals(p, w.r)
+		w.Residuals(p, w.low)
 		p[j] = at
-		for k := range w.r {
-			w.jac[k*w.Params+j] = (w.high[k] - w.r[k]) / (2 * h)
+		for k := range w.low {
+			w.jac[k*w.Params+j] = (w.high[k] - w.low[k]) / (2 * h)
 		}
 	}
 }
 
 // normal fills the gradient and the Gauss–Newton matrix of the robust
-// objective at p, and fixes the parameters that their bounds hold.
+// objective at p, whose residuals w.r holds, and fixes the parameters that
+// their bounds hold.
 func (w *work) normal(p []float64) {
 	w.jacobian(p)
-	w.Residuals(p, w.r)
 	clear(w.hess)
 	clear(w.grad)
 	n := w.Params
 	for k, r := range w.r {
-		sd := w.sd(k)
-		_, weight, _ := w.rho(r / sd)
-		weight /= sd * sd
+		weight, _ := w.slopes(r / w.sd[k])
+		weight /= w.sd[k] * w.sd[k]
 		row := w.jac[k*n : (k+1)*n]
 		for i, ji := range row {
 			w.grad[i] += weight * ji * r
@@ -402,8 +420,8 @@ func (w *work) solution(p []float64) Solution {
 		Weights: make([]float64, w.Points), SE: make([]float64, w.Params), AtBound: make([]bool, w.Params)}
 	var psi2, slope, slope2 float64
 	for k, r := range s.Residuals {
-		z := r / w.sd(k)
-		_, weight, curve := w.rho(z)
+		z := r / w.sd[k]
+		weight, curve := w.slopes(z)
 		s.Weights[k] = weight
 		psi2 += weight * weight * z * z
 		slope += curve
@@ -441,7 +459,7 @@ func (w *work) inverse(free []int) map[int]float64 {
 	norm := func(j int) float64 {
 		sum := 0.0
 		for k := range w.Points {
-			v := w.jac[k*n+j] / w.sd(k)
+			v := w.jac[k*n+j] / w.sd[k]
 			sum += v * v
 		}
 		return math.Sqrt(sum)
@@ -454,8 +472,7 @@ func (w *work) inverse(free []int) map[int]float64 {
 				j := free[y]
 				sum := 0.0
 				for k := range w.Points {
-					sd := w.sd(k)
-					sum += w.jac[k*n+i] * w.jac[k*n+j] / (sd * sd)
+					sum += w.jac[k*n+i] * w.jac[k*n+j] / (w.sd[k] * w.sd[k])
 				}
 				a.SetSym(x, y, sum/(norm(i)*norm(j)))
 			}
