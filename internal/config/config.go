@@ -223,4 +223,15 @@ func (d *Document) place(path string) place {
 func (d *Document) Value() any { return value(d.root) }
 
 // YAML prints the document.
-func (d *Document) YAML() ([]byte, error) { return yaml.Dump(d.root, yaml.WithLineWidth(-1)) }
+func (d *Document) YAML() ([]byte, error) {
+	return yaml.Dump(clone(d.root), yaml.WithLineWidth(-1)) // Dump clears the nodes' tags
+}
+
+func clone(n *yaml.Node) *yaml.Node {
+	c := *n
+	c.Content = make([]*yaml.Node, len(n.Content))
+	for i := range n.Content {
+		c.Content[i] = clone(n.Content[i])
+	}
+	return &c
+}

@@ -2,11 +2,11 @@ package config
 
 import "go.yaml.in/yaml/v4"
 
-// Over returns the document laid over parent: keys are joined, lists whose
-// items carry a name or a mode are joined by it, everything else, and every
-// mapping with a "value", is replaced whole. inherited is called for each
-// mapping that comes from the parent unchanged and may rewrite it. drop is a
-// key of the document's root to leave out.
+// Over returns the document laid over parent: keys are joined, and so are
+// lists whose items are told apart by their name, memory or mode; everything
+// else, and every mapping with a "value", is replaced whole. inherited is
+// called for each mapping that comes from the parent unchanged and may rewrite
+// it. drop is a key of the document's root to leave out.
 func (d *Document) Over(parent *Document, drop string, inherited func(n *yaml.Node)) (*Document, error) {
 	o := &Document{name: d.name, places: map[string]place{}, other: map[*yaml.Node]string{}}
 	keep := func(n *yaml.Node) *yaml.Node {
@@ -90,17 +90,19 @@ func get(n *yaml.Node, key string) *yaml.Node {
 
 // id returns what tells an item of a list from the others, or "".
 func id(n *yaml.Node) string {
-	for _, key := range []string{"name", "mode"} {
+	s := ""
+	for _, key := range []string{"name", "memory", "mode"} {
 		if v := get(n, key); v != nil && v.Kind == yaml.ScalarNode {
-			return v.Value
+			s += key + " " + v.Value + "\n"
 		}
 	}
-	return ""
+	return s
 }
 
+// identified says whether every item has an id of its own.
 func identified(list *yaml.Node) bool {
-	for _, n := range list.Content {
-		if id(n) == "" {
+	for i, n := range list.Content {
+		if id(n) == "" || item(list, id(n)) != list.Content[i] {
 			return false
 		}
 	}
