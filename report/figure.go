@@ -157,7 +157,13 @@ func (r *Result) SVG() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	cells := layout(plots, draw.Crop(dc, 0, 0, key.height+margin, -head.height))
+	room := vg.Length(0)
+	for _, p := range f.Panels {
+		if p.Title != "" {
+			room = titleHeight
+		}
+	}
+	cells := layout(plots, draw.Crop(dc, 0, 0, key.height+margin, -head.height), room)
 	title := style(9.5, ink)
 	title.XAlign = text.XCenter
 	for n, p := range f.Panels {
@@ -174,10 +180,10 @@ func (r *Result) SVG() ([]byte, error) {
 		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")), nil
 }
 
-// layout places a grid of plots so that the data areas have one size and stand
+// layout places a grid of plots, with room for a title over each, so that the data areas have one size and stand
 // in line, whatever their axes need. (plot.Align is off by some points, since
 // the room that tick labels need depends on the size itself.)
-func layout(plots [][]*plot.Plot, c draw.Canvas) [][]draw.Canvas {
+func layout(plots [][]*plot.Plot, c draw.Canvas, room vg.Length) [][]draw.Canvas {
 	rows, cols := len(plots), len(plots[0])
 	left, right := make([]vg.Length, cols), make([]vg.Length, cols)
 	top, bottom := make([]vg.Length, rows), make([]vg.Length, rows)
@@ -188,7 +194,7 @@ func layout(plots [][]*plot.Plot, c draw.Canvas) [][]draw.Canvas {
 			}
 			d := p.DataCanvas(c)
 			left[i], right[i] = max(left[i], d.Min.X-c.Min.X), max(right[i], c.Max.X-d.Max.X)
-			top[j], bottom[j] = max(top[j], c.Max.Y-d.Max.Y+titleHeight), max(bottom[j], d.Min.Y-c.Min.Y)
+			top[j], bottom[j] = max(top[j], c.Max.Y-d.Max.Y+room), max(bottom[j], d.Min.Y-c.Min.Y)
 		}
 	}
 	width, height := c.Max.X-c.Min.X, c.Max.Y-c.Min.Y

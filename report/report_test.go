@@ -175,7 +175,7 @@ func TestDataAreasStandInLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := draw.New(vgsvg.New(600, 400))
-	cells := layout(plots, c)
+	cells := layout(plots, c, titleHeight)
 	first := plots[0][0].DataCanvas(cells[0][0])
 	for j, row := range plots {
 		for i, p := range row {

@@ -64,7 +64,7 @@ func fig7a(ctx context.Context, env experiments.Env) (report.Result, error) {
 	}
 	intensities := compared
 	if env.Scale == experiments.Quick {
-		intensities = []float64{1, 5, 10, 25}
+		intensities = []float64{1, 2, 5, 10, 25}
 	}
 	first := make([]int, len(curves))
 	for n, c := range curves {
