@@ -52,12 +52,14 @@ func (k *Kernel) At(t Time, kind, actor int32, arg int64) {
 		panic("sim: event scheduled in the past")
 	}
 	k.len++
-	e := Event{At: t, Arg: arg, Actor: actor, Kind: kind}
-	if t <= k.agenda.last {
-		k.agenda.insertFront(e)
-		return
+	a := &k.agenda
+	var e *Event
+	if t > a.last {
+		e = a.place(t)
+	} else {
+		e = a.placeInFront(t)
 	}
-	k.agenda.insert(e)
+	e.At, e.Arg, e.Actor, e.Kind = t, arg, actor, kind
 }
 
 // After schedules an event d after Now.

@@ -68,20 +68,20 @@ func TestAgendaAgainstReference(t *testing.T) {
 			},
 			"ties": func(t *rapid.T) {
 				d := sim.Time(rapid.Int64Range(0, 1<<magnitude.Draw(t, "bits")).Draw(t, "delay"))
-				for range rapid.IntRange(2, 100).Draw(t, "n") {
+				for range rapid.IntRange(2, 400).Draw(t, "n") {
 					schedule(d)
 				}
 			},
 			"burst": func(t *rapid.T) {
 				width := int64(1) << magnitude.Draw(t, "bits")
 				s := sim.NewStream(rapid.Uint64().Draw(t, "seed"), "burst")
-				for range rapid.IntRange(2, 200).Draw(t, "n") {
+				for range rapid.IntRange(2, 600).Draw(t, "n") {
 					schedule(sim.Time(s.Int64N(width)))
 				}
 			},
 			"pop": pop,
 			"pops": func(t *rapid.T) {
-				for range rapid.IntRange(2, 150).Draw(t, "n") {
+				for range rapid.IntRange(2, 500).Draw(t, "n") {
 					pop(t)
 				}
 			},
