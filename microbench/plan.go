@@ -339,18 +339,25 @@ func one(a program.Access) program.Program {
 	return program.Program{Accesses: []program.Access{a}}
 }
 
-// bigSpans returns the spans of t.of(bytes) on a base that touch the given
-// multiples of the memory's cache, rounded down to a power of two of elements.
-func (p *planner) bigSpans(t target, base string, bytes int, multiples []float64) []int64 {
+// spans returns small below the memory's default span and, above it, the spans
+// of t.of(bytes) on a base that touch the multiples of the memory's cache,
+// rounded down to a power of two of elements.
+func (p *planner) spans(t target, base string, bytes int, small []int64, multiples []float64) []int64 {
+	var spans []int64
+	for _, span := range small {
+		if span < t.memory.DefaultSpan {
+			spans = append(spans, span)
+		}
+	}
 	if t.memory.Cache == nil {
-		return nil
+		return spans
 	}
 	probe := one(t.of(bytes, 1, 1<<20)) // the stride may depend on the span
 	probe.Base = base
 	stride := p.board.Resolve(probe).Accesses[0].Stride
-	var spans []int64
 	for _, k := range multiples {
-		limit := min(int64(k*t.memory.Cache.Bytes.Value), t.memory.Bytes) / stride
+		touched := min(int64(k*t.memory.Cache.Bytes.Value), t.memory.Bytes)
+		limit := (touched-int64(bytes))/stride + 1
 		span := int64(1)
 		for span*2 <= limit {
 			span *= 2
@@ -361,6 +368,9 @@ func (p *planner) bigSpans(t target, base string, bytes int, multiples []float64
 	}
 	return spans
 }
+
+// largest is the last of the suite's multiples of a cache.
+func (p *planner) largest() []float64 { return p.cacheSpans[len(p.cacheSpans)-1:] }
 
 func (p *planner) stateless() {
 	for _, kind := range program.Kinds {
@@ -394,8 +404,7 @@ func (p *planner) single() {
 			p.curve(t, p.sweep, bytes, t.memory.DefaultSpan, p.intensities, p.lowCores)
 		}
 		for _, bytes := range p.spanSizes {
-			big := p.bigSpans(t, p.sweep.Name, bytes, p.cacheSpans)
-			for _, span := range slices.Concat(p.smallSpans, big) {
+			for _, span := range p.spans(t, p.sweep.Name, bytes, p.smallSpans, p.cacheSpans) {
 				p.curve(t, p.sweep, bytes, span, p.spanInt, nil)
 			}
 		}
@@ -405,8 +414,7 @@ func (p *planner) single() {
 			case p.plain.Name:
 				for _, bytes := range p.plainSizes {
 					p.curve(t, base, bytes, t.memory.DefaultSpan, p.plainInt, p.lowCores[:1])
-					big := p.bigSpans(t, base.Name, bytes, p.cacheSpans[len(p.cacheSpans)-1:])
-					for _, span := range slices.Concat(p.smallSpans, big) {
+					for _, span := range p.spans(t, base.Name, bytes, p.smallSpans, p.largest()) {
 						p.curve(t, base, bytes, span, p.plainInt, nil)
 					}
 				}
@@ -542,7 +550,7 @@ func (p *planner) cores() {
 			}
 			// Few contexts hide no latency: hits, and misses where there is
 			// a cache.
-			big := p.bigSpans(t, base.Name, min(32, t.command), p.cacheSpans[len(p.cacheSpans)-1:])
+			big := p.spans(t, base.Name, min(32, t.command), nil, p.largest())
 			for _, span := range append(big, t.memory.DefaultSpan) {
 				for _, n := range fewer {
 					access(6, span, part{threads: n})
@@ -565,8 +573,7 @@ func (p *planner) skew() {
 	for _, base := range []board.Base{p.sweep, p.plain} {
 		for _, t := range p.targets() {
 			bytes := min(32, t.command)
-			big := p.bigSpans(t, base.Name, bytes, p.cacheSpans[len(p.cacheSpans)-1:])
-			spans := slices.Concat(p.skewSpans, []int64{t.memory.DefaultSpan}, big)
+			spans := append(p.spans(t, base.Name, bytes, p.skewSpans, p.largest()), t.memory.DefaultSpan)
 			for _, span := range spans {
 				for _, alpha := range p.alphas {
 					for _, i := range p.skewInt {

@@ -221,6 +221,23 @@ func TestPlanRefuses(t *testing.T) {
 	}
 }
 
+// TestPlanOfSmallMemory plans for a user's board whose memory is smaller than
+// the suites' spans.
+func TestPlanOfSmallMemory(t *testing.T) {
+	b := testBoard()
+	b.Memories[0].Bytes, b.Memories[0].DefaultSpan = 16<<10, 32
+	b.Memories[1].Bytes = 2 << 20 // less than its cache
+	for _, suite := range Suites {
+		for _, w := range plan(t, b, suite, nil, 1) {
+			for _, a := range w.Program.Accesses {
+				if m := b.Memory(a.Memory); a.Span*a.Stride > m.Bytes {
+					t.Errorf("%s: %d B of %d", w.Key, a.Span*a.Stride, m.Bytes)
+				}
+			}
+		}
+	}
+}
+
 func TestSteps(t *testing.T) {
 	for _, c := range []struct {
 		last, n int

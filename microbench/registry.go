@@ -38,9 +38,6 @@ func Register(class string, f Factory) { registry.Register(class, f) }
 // linked into this program.
 func Open(b *board.Board, backend string) (Driver, error) { return registry.Open(b, backend) }
 
-// Classes returns the classes registered, sorted.
-func Classes() []string { return registry.Classes() }
-
 // Register adds a class; see the function of that name.
 func (r *Registry) Register(class string, f Factory) {
 	if _, twice := r.classes[class]; twice {
