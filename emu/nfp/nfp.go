@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"nicprof/board"
@@ -112,6 +113,10 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c Config) 
 	}
 	if m.warm == 0 {
 		m.warm = 3 * contexts
+		if slices.ContainsFunc(p.Locks, func(l program.Lock) bool { return l.Idiom != program.None }) {
+			// until the contexts have gathered at the hottest lock
+			m.warm = 40 * contexts
+		}
 	}
 	if m.batch == 0 {
 		m.batch = max(1, m.want/60)
@@ -392,8 +397,10 @@ func (m *machine) layContexts() {
 	m.prefill()
 }
 
-// prefill brings the cache into its steady state: the lines that the program
-// touches, drawn as the program draws them.
+// prefill brings the cache near its steady state: the whole arrays where they
+// fit together, else the most popular elements of each access, the most popular
+// last, and then elements as packets draw them, so that arrays compete, until
+// as many lines have missed as the cache holds.
 func (m *machine) prefill() {
 	for _, mem := range m.memories {
 		if mem.cache == nil {
@@ -404,22 +411,47 @@ func (m *machine) prefill() {
 		for _, a := range mem.arrays {
 			footprint += a.span * a.stride / mem.cache.lineBytes
 		}
-		draw := sim.NewStream(uint64(lines), "nfp prefill")
+		var users []*step
 		for i := range m.steps {
-			s := &m.steps[i]
-			if s.kind != stepAccess || s.engines[0].mem != mem {
-				continue
+			if s := &m.steps[i]; s.kind == stepAccess && s.engines[0].mem == mem {
+				users = append(users, s)
 			}
-			a := mem.arrays[s.array]
-			if footprint <= lines && s.zipf == nil {
-				for addr := a.base; addr < a.base+a.span*a.stride; addr += mem.cache.lineBytes {
-					mem.cache.line(addr / mem.cache.lineBytes)
+		}
+		if len(users) == 0 {
+			continue
+		}
+		for rank := lines - 1; rank >= 0; rank-- {
+			for _, s := range users {
+				a := mem.arrays[s.array]
+				if rank >= a.span {
+					continue
 				}
-				continue
+				i := rank
+				if s.zipf != nil {
+					i = s.scatter.At(rank)
+				}
+				mem.cache.touch(a.base+i*a.stride, s.bytes())
 			}
-			n := s.bytes()
-			for range 3 * lines / 2 {
-				mem.cache.touch(m.element(s, draw), n)
+		}
+		if footprint <= lines {
+			continue
+		}
+		const most = 20 // draws by lines of the cache, when hardly any misses
+		draw := sim.NewStream(uint64(lines), "nfp prefill")
+		missed, n := int64(0), int64(0)
+		for missed < lines && n < most*lines {
+			for _, s := range users {
+				times := s.times
+				if s.fraction > 0 && draw.Float64() < s.fraction {
+					times++
+				}
+				if m.perPacket {
+					times = min(times, 1)
+				}
+				for range times {
+					missed += int64(mem.cache.touch(m.element(s, draw), s.bytes()))
+				}
+				n += int64(times) + 1
 			}
 		}
 	}
