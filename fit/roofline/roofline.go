@@ -127,14 +127,17 @@ type Interval struct {
 }
 
 const (
-	fallSize   = 0.03 // least fall that is called retrograde
-	tieAbs     = 0.01 // per cent of throughput that make no difference between forms
-	decade     = 10   // an interval wider than this factor identifies nothing
-	minPoints  = 3
-	normal95   = 1.959964
-	wellPast   = 2    // distinct intensities past the knee that make a roof
-	softPast   = 0.9  // share of the roof from which a point of the cores form is on it
-	aboveShare = 0.01 // least excess over the roof worth a finding
+	fallSize  = 0.03 // least fall that is called retrograde
+	tieAbs    = 0.01 // per cent of throughput that make no difference between forms
+	decade    = 10   // an interval wider than this factor identifies nothing
+	minPoints = 3
+	// Beyond these no board is, and sums of squares overflow.
+	maxIntensity = 1e6
+	maxMpps      = 1e9
+	normal95     = 1.959964
+	wellPast     = 2    // distinct intensities past the knee that make a roof
+	softPast     = 0.9  // share of the roof from which a point of the cores form is on it
+	aboveShare   = 0.01 // least excess over the roof worth a finding
 )
 
 // Fit fits points. Errors are the input's fault.
@@ -212,10 +215,10 @@ func check(points []Point) error {
 			where = p.Label
 		}
 		switch {
-		case !finite(p.Intensity) || p.Intensity < 0:
-			return fault.Inputf("%s: intensity %v, expected accesses a packet, 0 or more", where, p.Intensity)
-		case !finite(p.Mpps) || p.Mpps <= 0:
-			return fault.Inputf("%s: throughput %v Mpps, expected a finite number above 0; leave out measurements that failed", where, p.Mpps)
+		case !(p.Intensity >= 0 && p.Intensity <= maxIntensity):
+			return fault.Inputf("%s: intensity %v, expected 0 to %g accesses a packet", where, p.Intensity, maxIntensity)
+		case !(p.Mpps >= 1/maxMpps && p.Mpps <= maxMpps):
+			return fault.Inputf("%s: throughput %v Mpps, expected a number above 0, up to %g; leave out measurements that failed", where, p.Mpps, maxMpps)
 		case p.Cores < 0:
 			return fault.Inputf("%s: %d cores, expected 1 or more (0: the same for all points)", where, p.Cores)
 		case p.Low == 0 && p.High == 0:

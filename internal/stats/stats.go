@@ -49,7 +49,7 @@ type Summary struct {
 }
 
 // Summarise describes xs, which are taken to be in the order in which they
-// were measured. It refuses an empty set, NaN and infinities.
+// were measured. It refuses an empty set, NaN, infinities and what overflows.
 func Summarise(xs []float64) (Summary, error) {
 	if err := check(xs); err != nil {
 		return Summary{}, err
@@ -67,6 +67,9 @@ func Summarise(xs []float64) (Summary, error) {
 		s.MeanLow, s.MeanHigh = s.Mean-half, s.Mean+half
 	}
 	s.MedianLow, s.MedianHigh, s.MedianConfidence = sorted.MedianInterval()
+	if !finite(s.Mean, s.MeanLow, s.MeanHigh, s.StdDev, s.Spread) {
+		return Summary{}, fmt.Errorf("values from %g to %g are too large to square", s.Min, s.Max)
+	}
 	return s, nil
 }
 

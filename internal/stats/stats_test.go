@@ -51,7 +51,7 @@ func TestOneValue(t *testing.T) {
 }
 
 func TestBadValues(t *testing.T) {
-	for _, xs := range [][]float64{nil, {}, {math.NaN()}, {1, math.Inf(1)}, {math.Inf(-1), 1}} {
+	for _, xs := range [][]float64{nil, {}, {math.NaN()}, {1, math.Inf(1)}, {math.Inf(-1), 1}, {math.MaxFloat64, -math.MaxFloat64}} {
 		if _, err := Summarise(xs); err == nil {
 			t.Errorf("Summarise(%v) gives no error", xs)
 		}
