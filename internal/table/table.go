@@ -102,7 +102,8 @@ func Colors(w io.Writer, getenv func(string) string) bool {
 	return ok && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
-// Text prints the table for a terminal, no line wider than Width.
+// Text prints the table for a terminal, no line wider than Width. A table whose
+// columns have no names has no header.
 func (t *Table) Text(w io.Writer, colors bool) error {
 	paint := func(c Cell) string {
 		if !colors || c.Tone == "" || c.Text == "" {
@@ -111,8 +112,10 @@ func (t *Table) Text(w io.Writer, colors bool) error {
 		return "\x1b[" + string(c.Tone) + "m" + c.Text + "\x1b[0m"
 	}
 	if t.title != "" {
-		if _, err := fmt.Fprintln(w, paint(Cell{t.title, bold})); err != nil {
-			return err
+		for _, line := range wrap(t.title, Width) {
+			if _, err := fmt.Fprintln(w, paint(Cell{line, bold})); err != nil {
+				return err
+			}
 		}
 	}
 	widths := t.layout()
@@ -147,7 +150,9 @@ func (t *Table) Text(w io.Writer, colors bool) error {
 		})),
 		tablewriter.WithHeaderPaddingPerColumn(padding),
 		tablewriter.WithRowPaddingPerColumn(padding))
-	tab.Header(line(header))
+	if strings.Join(t.columns, "") != "" {
+		tab.Header(line(header))
+	}
 	for _, row := range t.rows {
 		if err := tab.Append(line(row)); err != nil {
 			return err

@@ -111,7 +111,7 @@ func TestTextFits(t *testing.T) {
 		for i := range names {
 			names[i] = rapid.StringMatching(`[A-Za-z_]{1,12}( [a-z]{1,8})?`).Draw(rt, "name")
 		}
-		tab := New("", names...)
+		tab := New(word.Draw(rt, "title"), names...)
 		var all strings.Builder
 		for range rapid.IntRange(1, 4).Draw(rt, "rows") {
 			row := make([]any, n)

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
+)
+
+func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"profiler": main}) }
+
+// TestScripts runs the command end to end, as users do.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("NO_COLOR", "")
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"exits": exits,
+			"json":  jsonPaths,
+			"width": width,
+		},
+	})
+}
+
+// exits CODE COMMAND ARGS... runs a command that has to exit with CODE.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND ARGS...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	got := 0
+	if err != nil {
+		got = -1
+		if exit, ok := err.(interface{ ExitCode() int }); ok {
+			got = exit.ExitCode()
+		}
+	}
+	if fmt.Sprint(got) != args[0] {
+		ts.Fatalf("exit code %d (%v), want %s", got, err, args[0])
+	}
+}
+
+// json FILE PATH... checks that FILE holds exactly one JSON document and that
+// it has every PATH, such as latency_us.p50 or explain.0.resource; PATH=VALUE
+// also checks the value.
+func jsonPaths(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: json FILE PATH[=VALUE]...")
+	}
+	d := json.NewDecoder(strings.NewReader(ts.ReadFile(args[0])))
+	var doc any
+	ts.Check(d.Decode(&doc))
+	if _, err := d.Token(); err != io.EOF {
+		ts.Fatalf("%s holds more than one JSON document", args[0])
+	}
+	for _, arg := range args[1:] {
+		path, want, check := strings.Cut(arg, "=")
+		v := doc
+		for key := range strings.SplitSeq(path, ".") {
+			var ok bool
+			switch node := v.(type) {
+			case map[string]any:
+				v, ok = node[key]
+			case []any:
+				var i int
+				if _, err := fmt.Sscan(key, &i); err == nil && i < len(node) {
+					v, ok = node[i], true
+				}
+			}
+			if !ok {
+				ts.Fatalf("%s: no %s (at %q) in %s", args[0], path, key, ts.ReadFile(args[0]))
+			}
+		}
+		if got, err := json.Marshal(v); err != nil || check && strings.Trim(string(got), `"`) != want {
+			ts.Fatalf("%s: %s is %s, want %s", args[0], path, got, want)
+		}
+	}
+}
+
+// width FILE checks that no line of FILE is wider than 80 columns and that it
+// holds no escape sequence.
+func width(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: width FILE")
+	}
+	text := ts.ReadFile(args[0])
+	if strings.Contains(text, "\x1b") {
+		ts.Fatalf("%s holds an escape sequence: %q", args[0], text)
+	}
+	for line := range strings.Lines(text) {
+		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 80 {
+			ts.Fatalf("%s: a line of %d columns: %s", args[0], n, line)
+		}
+	}
+}
+
+// command runs the command in this process.
+func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code = execute(t.Context(), args, &out, &errOut, func(string) string { return "" })
+	return code, out.String(), errOut.String()
+}
+
+// verbs calls f for every verb, those below verbs included.
+func verbs(root *cobra.Command, f func(*cobra.Command)) {
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() && c.Name() != "completion" && c.Name() != "help" {
+			f(c)
+			verbs(c, f)
+		}
+	}
+}
+
+// Every verb has a summary and an example that names it, and its help fits the
+// page.
+func TestHelp(t *testing.T) {
+	verbs(newRoot(&app{out: io.Discard, err: io.Discard}), func(c *cobra.Command) {
+		if c.Short == "" || !strings.Contains(c.Example, c.CommandPath()) {
+			t.Errorf("%s: summary %q, example %q", c.CommandPath(), c.Short, c.Example)
+		}
+		code, help, stderr := command(t, append(strings.Fields(c.CommandPath())[1:], "--help")...)
+		if code != 0 || stderr != "" || !strings.Contains(help, c.Example) {
+			t.Errorf("%s --help: exit code %d, stderr %q, stdout\n%s", c.CommandPath(), code, stderr, help)
+		}
+	})
+}
+
+// Every example of the help works as printed, in the order of the page, on what
+// the examples before it have left.
+func TestExamples(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures")
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	// What the examples take as given: users' files, and a run of the standard
+	// suite, here of the quick one.
+	write(t, "myboard.yaml", boardFile(t))
+	write(t, "rates.csv", rates)
+	write(t, "raw.csv", raw)
+	for _, run := range []string{"runs/nfp-standard-1", "runs/old", "runs/new"} {
+		copyRun(t, quickRun(t), run)
+	}
+	copyRun(t, quickRun(t), "old")
+	copyRun(t, quickRun(t), "new")
+	root := newRoot(&app{out: io.Discard, err: io.Discard})
+	var lines []string
+	collect := func(c *cobra.Command) {
+		for line := range strings.Lines(c.Example) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	collect(root)
+	verbs(root, collect)
+	for _, line := range lines {
+		if slow(line) {
+			t.Logf("not run, it takes long: %s", line)
+			continue
+		}
+		args := strings.Fields(line)
+		if args[0] != "profiler" {
+			t.Errorf("not a command of ours: %s", line)
+			continue
+		}
+		if code, _, stderr := command(t, args[1:]...); code != 0 {
+			t.Errorf("%s\nexit code %d: %s", line, code, stderr)
+		}
+	}
+}
+
+// rates are read rates by accesses a packet and cores, in the form of published
+// ones: limited by the cores, then by the memory.
+const rates = `# cores and accesses
+op,per_packet,cores,mpps
+read,4,5,11.1
+read,4,10,22.2
+read,4,20,44.1
+read,4,50,49.4
+read,8,5,8.2
+read,8,10,16.4
+read,8,20,24.4
+read,8,50,24.6
+read,12,5,6.5
+read,12,10,13.0
+read,12,20,16.4
+read,12,50,16.5
+`
+
+const raw = "pps\n49000000\n49100000\n48900000\n49050000\n48950000\n49020000\n48980000\n"
+
+func boardFile(t *testing.T) string {
+	t.Helper()
+	code, yaml, stderr := command(t, "boards", "show", "nfp")
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	return yaml
+}
+
+// quickRun returns the directory of a run of the quick suite, which the tests
+// of this package share.
+func quickRun(t testing.TB) string {
+	t.Helper()
+	dir, err := quick()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+var quick = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "profiler-test")
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(dir, "run")
+	var out, errOut bytes.Buffer
+	args := []string{"run", "--board", "nfp", "--suite", "quick", "--out", dir}
+	if code := execute(context.Background(), args, &out, &errOut, func(string) string { return "" }); code != 0 {
+		return "", fmt.Errorf("exit code %d: %s", code, errOut.String())
+	}
+	return dir, nil
+})
+
+func copyRun(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// slow tells the examples that take too long for a test: the scripts run the
+// same verbs on less.
+func slow(line string) bool {
+	return line == "profiler run --board nfp" ||
+		strings.HasPrefix(line, "profiler validate") ||
+		strings.HasPrefix(line, "profiler reproduce all")
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"nicprof/internal/table"
+	"nicprof/microbench"
+	"nicprof/report/profile"
+)
+
+// measurement is the JSON of measure.
+type measurement struct {
+	Board       string             `json:"board"`
+	Backend     string             `json:"backend"`
+	Program     string             `json:"program"`
+	Cores       int                `json:"cores"`
+	Mpps        float64            `json:"mpps"`
+	Low         float64            `json:"mpps_low"`
+	High        float64            `json:"mpps_high"`
+	DroppedMpps float64            `json:"dropped_mpps"`
+	Bottleneck  string             `json:"bottleneck"`
+	Latency     microbench.Latency `json:"latency_us"`
+	Utilisation map[string]float64 `json:"utilisation"`
+	Runs        int                `json:"runs"`
+	DurationUS  float64            `json:"duration_us"`
+	Warnings    []string           `json:"warnings"`
+	Seed        uint64             `json:"seed"`
+	*microbench.NDR
+}
+
+func (a *app) measure() *cobra.Command {
+	var on target
+	var of workload
+	var ndr bool
+	var profileFile string
+	c := &cobra.Command{
+		Use:   "measure --board B PROGRAM | --access SPEC...",
+		Short: "Measure one program on one board",
+		Long:  "Measure one program on one board: throughput with its interval, latency, what\nlimits it.\n\n" + workloadHelp,
+		Example: `  profiler measure --board nfp --access emem:read:bulk:64:10
+  profiler measure --board nfp --stateless 400 --base forward
+  profiler measure --board nfp --base profiling --lock l:1:spin:empty --flows 1
+  profiler measure --board nfp --access emem:read:atomic:4:3:65536 --profile p.pb.gz`,
+		RunE: func(c *cobra.Command, args []string) error {
+			p, t, locate, err := of.load(c, args)
+			if err != nil {
+				return err
+			}
+			d, err := on.open(c)
+			if err != nil {
+				return err
+			}
+			if err := d.Board().Check(p, of.cores, 0); err != nil {
+				return locate(err)
+			}
+			o := microbench.Options{Cores: of.cores, Seed: a.seed, Profile: profileFile != ""}
+			s, err := d.Measure(c.Context(), p, t, o)
+			if err != nil {
+				return locate(err)
+			}
+			if profileFile != "" {
+				if err := profile.Write(profileFile, &s); err != nil {
+					return err
+				}
+				a.note("profile written; see it with: go tool pprof -top %s", profileFile)
+			}
+			m := measurement{
+				Board: s.Board, Backend: s.Backend, Program: p.Name, Cores: s.Cores,
+				Mpps: s.Mpps, Low: s.Low, High: s.High, DroppedMpps: s.DroppedMpps,
+				Bottleneck: s.Bottleneck, Latency: s.Latency, Utilisation: s.Utilisation,
+				Runs: s.Runs, DurationUS: s.DurationUS, Warnings: list(s.Warnings), Seed: a.seed,
+			}
+			if ndr {
+				o.Profile = false
+				n, err := a.findNDR(c.Context(), func(ctx context.Context) (microbench.NDR, error) {
+					return microbench.FindNDR(ctx, d, p, t, o)
+				})
+				if err != nil {
+					return err
+				}
+				m.NDR = &n
+			}
+			if a.json {
+				return a.document(m)
+			}
+			return a.printMeasurement(&m)
+		},
+	}
+	on.flags(c)
+	of.flags(c.Flags())
+	c.Flags().BoolVar(&ndr, "ndr", false, "search for the no-drop rate and the partial drop rate too")
+	c.Flags().StringVar(&profileFile, "profile", "", "write where the packets' time goes to `F.pb.gz`, for go tool pprof")
+	return c
+}
+
+func (a *app) findNDR(ctx context.Context, find func(context.Context) (microbench.NDR, error)) (microbench.NDR, error) {
+	a.note("searching for the no-drop rate ...")
+	return find(ctx)
+}
+
+func (a *app) printMeasurement(m *measurement) error {
+	t := table.New(fmt.Sprintf("%s on %s (%s), seed %d", m.Program, m.Board, m.Backend, m.Seed), "", "", "")
+	t.Row("throughput", rate(m.Mpps), interval(m.Low, m.High))
+	if m.DroppedMpps > 0 {
+		t.Row("dropped", rate(m.DroppedMpps), "of the offered packets")
+	}
+	if n := m.NDR; n != nil {
+		t.Row("no-drop rate", rate(n.NDRMpps), fmt.Sprintf("%d trials of at least %s s", n.Trials, table.Number(n.TrialSeconds)))
+		t.Row("partial drop rate", rate(n.PDRMpps), fmt.Sprintf("at most %g %% lost", 100*n.PDRLoss))
+	}
+	t.Row("latency", table.Number(m.Latency.P50)+" µs", "median; 99 % within "+table.Number(m.Latency.P99)+" µs")
+	t.Row("bottleneck", m.Bottleneck, fmt.Sprintf("on %d cores", m.Cores))
+	use := table.New("", "resource", "utilisation")
+	for _, name := range byUse(m.Utilisation) {
+		use.Row(name, percent(m.Utilisation[name]))
+	}
+	if err := a.print(t, use); err != nil {
+		return err
+	}
+	for _, w := range m.Warnings {
+		a.note("warning: %s", w)
+	}
+	return nil
+}
+
+// byUse returns the resources of a utilisation, the busiest first.
+func byUse(use map[string]float64) []string {
+	return slices.SortedFunc(maps.Keys(use), func(x, y string) int {
+		return cmp.Or(cmp.Compare(use[y], use[x]), cmp.Compare(x, y))
+	})
+}
+
+func rate(mpps float64) string { return table.Number(mpps) + " Mpps" }
+
+func interval(low, high float64) string {
+	return table.Number(low) + " to " + table.Number(high) + " Mpps (95 %)"
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"nicprof/board"
+	"nicprof/fit/validate"
+	"nicprof/internal/fault"
+	"nicprof/internal/table"
+	"nicprof/model"
+)
+
+func (a *app) validate() *cobra.Command {
+	var on target
+	var modelPath, rule string
+	var programs, parallel int
+	var maxError, maxP95 float64
+	c := &cobra.Command{
+		Use:   "validate --model M --board B",
+		Short: "Hold a model against measurements of random programs",
+		Long: `Measure random programs that no fit has seen, and predict them from a model. Exits
+with 1 when the mean absolute error or its 95th percentile is beyond the bounds.`,
+		Example: `  profiler validate --model runs/nfp-standard-1 --board nfp
+  profiler validate --model runs/nfp-standard-1 --board nfp --programs 50 --rule common`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if programs < 1 {
+				return fault.Inputf("--programs %d: expected at least 1", programs)
+			}
+			m, err := openModel(c, modelPath)
+			if err != nil {
+				return err
+			}
+			d, err := on.open(c)
+			if err != nil {
+				return err
+			}
+			if b := d.Board(); b.Name != m.Board {
+				return fault.Inputf("the model is of board %s, not of %s", m.Board, b.Name)
+			}
+			mean, p95 := bounds95(d.Board())
+			if c.Flags().Changed("max-error") {
+				mean = maxError
+			}
+			if c.Flags().Changed("max-p95") {
+				p95 = maxP95
+			}
+			bar := a.progress("validating")
+			r, err := validate.Run(c.Context(), m, d, validate.Options{
+				Programs: programs, Seed: a.seed, Rule: rule, Parallel: parallel, Progress: bar.count,
+			})
+			bar.end()
+			if err != nil {
+				return err
+			}
+			if err := a.printValidation(&r, m); err != nil {
+				return err
+			}
+			return r.Check(mean, p95)
+		},
+	}
+	on.flags(c)
+	flags := c.Flags()
+	flags.StringVarP(&modelPath, "model", "m", "", "model file, or the directory of a run")
+	flags.StringVar(&rule, "rule", "", "composition rule: "+join(model.Rules)+" (default: the model's own)")
+	flags.IntVar(&programs, "programs", 200, "number of random programs")
+	flags.IntVar(&parallel, "parallel", 0, "measurements at a time (default: one a processor); results do not depend on it")
+	flags.Float64Var(&maxError, "max-error", 0, "largest mean error, per cent (default 5; 12 for a host)")
+	flags.Float64Var(&maxP95, "max-p95", 0, "largest 95th percentile of the error, per cent (default 12; 30 for a host)")
+	return c
+}
+
+// bounds95 are the default bounds of the mean error and of its 95th percentile,
+// per cent: a real host is noisier than an emulated board.
+func bounds95(b *board.Board) (mean, p95 float64) {
+	if b.Class == "host" {
+		return 12, 30
+	}
+	return 5, 12
+}
+
+func (a *app) printValidation(r *validate.Result, m *model.Model) error {
+	if a.json {
+		r.Worst = list(r.Worst)
+		return a.document(r)
+	}
+	t := table.New(fmt.Sprintf("%s, rule %s, against %d random programs (seed %d)", m.ID(), r.Rule, r.N, r.Seed),
+		"absolute error", "%")
+	for _, row := range []struct {
+		name string
+		pct  float64
+	}{{"mean", r.Mean}, {"median", r.Median}, {"95th percentile", r.P95}, {"largest", r.Max}} {
+		t.Row(row.name, fmt.Sprintf("%.1f", row.pct))
+	}
+	worst := table.New("Worst cases", "predicted", "measured", "error %", "program: why")
+	for _, c := range r.Worst {
+		worst.Row(c.Predicted, c.Measured, fmt.Sprintf("%+.1f", c.ErrorPct), c.Program+": "+c.Why)
+	}
+	return a.print(t, worst)
+}
