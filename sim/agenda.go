@@ -129,8 +129,9 @@ func (a *agenda) placeInFront(t Time) *Event {
 	f := &a.front
 	switch {
 	case f.room > 0:
-	case f.first != f.last || a.head == a.end || f.last.events[a.head].At == a.last:
-		a.extend(f) // all of one time
+	case f.first != f.last || a.head > 0 && f.last.events[a.head-1].At == a.last:
+		// The last event read is of the latest time, so all there are.
+		a.extend(f)
 	case a.head == 0:
 		a.spill()
 		return a.place(t)

@@ -43,7 +43,9 @@ func TestAgendaAgainstReference(t *testing.T) {
 		var seq int64
 		// Delays of a multiple of a granule collide often, as cycles do.
 		granule := sim.Time(1) << rapid.IntRange(0, 12).Draw(t, "granule bits")
-		magnitude := rapid.IntRange(0, 40)
+		// Delays of one scale or two collide with the front, others with nothing.
+		scales := rapid.SliceOfN(rapid.IntRange(0, 40), 1, 3).Draw(t, "scales")
+		magnitude := rapid.SampledFrom(scales)
 		schedule := func(d sim.Time) {
 			d -= d % granule
 			seq++
@@ -77,6 +79,24 @@ func TestAgendaAgainstReference(t *testing.T) {
 				s := sim.NewStream(rapid.Uint64().Draw(t, "seed"), "burst")
 				for range rapid.IntRange(2, 600).Draw(t, "n") {
 					schedule(sim.Time(s.Int64N(width)))
+				}
+			},
+			// A crowd at few times, read in part and added to, fills the front.
+			"crowd": func(t *rapid.T) {
+				spacing := sim.Time(1) << magnitude.Draw(t, "bits")
+				s := sim.NewStream(rapid.Uint64().Draw(t, "seed"), "crowd")
+				last := 1 + s.IntN(4)
+				for range 100 + s.IntN(60) {
+					schedule(spacing * sim.Time(last))
+				}
+				for range s.IntN(6) {
+					schedule(spacing * sim.Time(s.IntN(last)))
+				}
+				for range 200 {
+					if s.IntN(4) == 0 {
+						pop(t)
+					}
+					schedule(spacing * sim.Time(s.IntN(last+1)))
 				}
 			},
 			"pop": pop,
@@ -120,6 +140,28 @@ func TestAgendaManyPending(t *testing.T) {
 	}
 	if e, ok := k.Next(); ok {
 		t.Fatalf("an event too many: %v", e)
+	}
+}
+
+// TestFullFrontTakesEarlierEvents: one early event and as many late ones of one
+// time as fill a chunk, then later ones, then one between.
+func TestFullFrontTakesEarlierEvents(t *testing.T) {
+	for full := 100; full < 300; full++ {
+		k := sim.New()
+		k.At(69, 0, 0, 0)
+		for range full {
+			k.At(80, 0, 0, 0)
+		}
+		k.Next()
+		for range 3 {
+			k.At(80, 0, 0, 0)
+			k.At(75, 0, 0, 0)
+		}
+		for i := range 3 {
+			if e, _ := k.Next(); e.At != 75 {
+				t.Fatalf("%d late events: early event %d comes at %d, want 75", full, i, e.At)
+			}
+		}
 	}
 }
 
