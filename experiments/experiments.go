@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"nicprof/internal/fault"
+	"nicprof/internal/table"
 	"nicprof/microbench"
 	"nicprof/report"
 )
@@ -195,7 +196,7 @@ func measured(c report.Claim) string {
 	if c.Measured == nil {
 		return "nothing"
 	}
-	return report.Number(*c.Measured)
+	return table.Number(*c.Measured)
 }
 
 // Measure runs workloads on a driver, Parallel at a time, and returns their

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"nicprof/internal/table"
 )
 
 // Verdict is the outcome of a claim.
@@ -110,15 +112,15 @@ type Data struct {
 // an empty cell.
 func (d *Data) Add(cells ...any) { d.Rows = append(d.Rows, row(cells, precise)) }
 
-// Table is a table for people. Number columns are right-aligned.
+// Table is a table for people, printed by internal/table.
 type Table struct {
 	Title   string
 	Columns []string
 	Rows    [][]string
 }
 
-// Add appends a row; a float64 is written as Number does.
-func (t *Table) Add(cells ...any) { t.Rows = append(t.Rows, row(cells, Number)) }
+// Add appends a row; a float64 is written with four significant digits.
+func (t *Table) Add(cells ...any) { t.Rows = append(t.Rows, row(cells, table.Number)) }
 
 func row(cells []any, number func(float64) string) []string {
 	out := make([]string, len(cells))
@@ -137,18 +139,4 @@ func precise(v float64) string {
 		return ""
 	}
 	return strconv.FormatFloat(v, 'g', 6, 64)
-}
-
-// Number writes v with four significant digits and no exponent, at most six
-// decimals; what is no number becomes "–".
-func Number(v float64) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return "–"
-	}
-	digits := 0
-	if a := math.Abs(v); a > 0 && a < 1000 {
-		digits = max(0, 3-int(math.Floor(math.Log10(a))))
-	}
-	digits = min(digits, 6)
-	return strconv.FormatFloat(v, 'f', digits, 64)
 }

@@ -5,12 +5,14 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"nicprof/internal/atomicfile"
 	"nicprof/internal/fault"
+	"nicprof/internal/table"
 )
 
 // Files that Write makes in a result's directory.
@@ -41,6 +43,10 @@ func Write(out string, r *Result) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.ID, err)
 	}
+	tables, err := r.Markdown()
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.ID, err)
+	}
 	doc, err := r.JSON()
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.ID, err)
@@ -48,7 +54,7 @@ func Write(out string, r *Result) error {
 	for _, f := range []struct {
 		name string
 		data []byte
-	}{{DataFile, data}, {FigureFile, svg}, {TableFile, r.Markdown()}, {JSONFile, doc}} {
+	}{{DataFile, data}, {FigureFile, svg}, {TableFile, tables}, {JSONFile, doc}} {
 		if err := atomicfile.Write(filepath.Join(dir, f.name), f.data); err != nil {
 			return fault.Inputf("cannot write the result: %w; choose another --out", err)
 		}
@@ -110,7 +116,7 @@ func (r *Result) ClaimTable() Table {
 			verdict += " (calibrated)"
 		}
 		if c.Measured != nil {
-			measured = Number(*c.Measured)
+			measured = table.Number(*c.Measured)
 		}
 		t.Add(c.Text, c.Expected(), measured, c.Unit, c.allowance(), verdict, c.Reason, c.Source)
 	}
@@ -123,9 +129,9 @@ func (c Claim) Expected() string {
 	if c.Published == nil {
 		return string(NotPublished)
 	}
-	s := Number(*c.Published)
+	s := table.Number(*c.Published)
 	if c.PublishedHigh != nil {
-		s += " to " + Number(*c.PublishedHigh)
+		s += " to " + table.Number(*c.PublishedHigh)
 	}
 	if c.Bound != "" {
 		s = string(c.Bound) + " " + s
@@ -141,58 +147,40 @@ func (c Claim) allowance() string {
 }
 
 // Markdown returns table.md.
-func (r *Result) Markdown() []byte {
+func (r *Result) Markdown() ([]byte, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s: %s\n\n%s\n\n", r.ID, r.Title, r.Provenance())
-	claims := r.ClaimTable()
-	for _, t := range append([]Table{claims}, r.Tables...) {
-		t.markdown(&b)
+	fmt.Fprintf(&b, "# %s: %s\n\n%s\n", r.ID, r.Title, r.provenance())
+	for _, t := range append([]Table{r.ClaimTable()}, r.Tables...) {
+		fmt.Fprintf(&b, "\n## %s\n\n", t.Title)
+		if err := t.markdown(&b); err != nil {
+			return nil, err
+		}
 	}
 	if len(r.Notes) > 0 {
-		b.WriteString("## Notes\n\n")
+		b.WriteString("\n## Notes\n\n")
 		for _, n := range r.Notes {
 			fmt.Fprintf(&b, "- %s\n", n)
 		}
 	}
-	return []byte(strings.TrimRight(b.String(), "\n") + "\n")
+	return []byte(b.String()), nil
 }
 
-// Provenance is the line under a title: paper, backend, board, seed, scale.
-func (r *Result) Provenance() string {
+// provenance is the line under a title: paper, backend, board, seed, scale.
+func (r *Result) provenance() string {
 	return fmt.Sprintf("%s · backend %s · board %s · seed %d · %s scale", r.Paper, r.Backend, r.Board, r.Seed, r.Scale)
 }
 
-func (t *Table) markdown(b *strings.Builder) {
-	if t.Title != "" {
-		fmt.Fprintf(b, "## %s\n\n", t.Title)
-	}
-	line := func(cells []string) {
-		for _, c := range cells {
-			b.WriteString("| " + strings.NewReplacer("|", `\|`, "\n", " ").Replace(c) + " ")
+func (t *Table) markdown(w io.Writer) error {
+	out := table.New("", t.Columns...)
+	for i, row := range t.Rows {
+		if len(row) != len(t.Columns) {
+			return fmt.Errorf("table %q: row %d has %d cells for %d columns", t.Title, i+1, len(row), len(t.Columns))
 		}
-		b.WriteString("|\n")
-	}
-	line(t.Columns)
-	for i := range t.Columns {
-		if t.numeric(i) {
-			b.WriteString("|---:")
-		} else {
-			b.WriteString("|---")
+		cells := make([]any, len(row))
+		for k, c := range row {
+			cells[k] = c
 		}
+		out.Row(cells...)
 	}
-	b.WriteString("|\n")
-	for _, row := range t.Rows {
-		line(row)
-	}
-	b.WriteString("\n")
-}
-
-// numeric reports whether every cell of a column is a number.
-func (t *Table) numeric(col int) bool {
-	for _, row := range t.Rows {
-		if col >= len(row) || row[col] == "" || strings.Trim(row[col], "0123456789+-.–±% ") != "" {
-			return false
-		}
-	}
-	return len(t.Rows) > 0
+	return out.Markdown(w)
 }

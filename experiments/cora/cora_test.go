@@ -13,6 +13,7 @@ import (
 
 	"nicprof/board"
 	"nicprof/experiments"
+	"nicprof/internal/table"
 	"nicprof/microbench"
 	"nicprof/program"
 	"nicprof/report"
@@ -133,14 +134,14 @@ func wantMeasured(t *testing.T, res report.Result, id string, want, tolerance fl
 	t.Helper()
 	c := claims(res.Claims).find(id)
 	if c.Measured == nil || math.Abs(*c.Measured-want) > tolerance {
-		t.Errorf("claim %s: measured %v, want %v", id, report.Number(deref(c.Measured)), want)
+		t.Errorf("claim %s: measured %v, want %v", id, table.Number(deref(c.Measured)), want)
 	}
 }
 
 func wantVerdict(t *testing.T, res report.Result, id string, want report.Verdict) {
 	t.Helper()
 	if c := claims(res.Claims).find(id); c.Verdict != want {
-		t.Errorf("claim %s: %s (measured %v), want %s", id, c.Verdict, report.Number(deref(c.Measured)), want)
+		t.Errorf("claim %s: %s (measured %v), want %s", id, c.Verdict, table.Number(deref(c.Measured)), want)
 	}
 }
 
@@ -158,7 +159,7 @@ func TestPublishedFiles(t *testing.T) {
 	}
 	for _, f := range files {
 		name := strings.TrimSuffix(f.Name(), ".csv")
-		column, _, err := table(name)
+		column, _, err := readTable(name)
 		if err != nil {
 			t.Error(err)
 			continue

@@ -35,7 +35,7 @@ type publishedRate struct {
 func readRates() ([]publishedRate, error) {
 	var all []publishedRate
 	each := func(file string, f func(cell func(string) string, number func(string) float64)) error {
-		column, rows, err := table(file)
+		column, rows, err := readTable(file)
 		if err != nil {
 			return err
 		}

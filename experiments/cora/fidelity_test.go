@@ -33,5 +33,9 @@ func TestFidelity(t *testing.T) {
 			t.Errorf("%s: %s: measured %.3g %s, expected %s", c.ID, c.Text, *c.Measured, c.Unit, c.Expected())
 		}
 	}
-	t.Logf("\n%s", res.Markdown())
+	table, err := res.Markdown()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("\n%s", table)
 }

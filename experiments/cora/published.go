@@ -20,8 +20,8 @@ var published embed.FS
 // paper is the name of the paper in results.
 const paper = "Cora"
 
-// table reads a file of published/: its header and rows.
-func table(name string) (map[string]int, [][]string, error) {
+// readTable reads a file of published/: its header and rows.
+func readTable(name string) (map[string]int, [][]string, error) {
 	f, err := published.Open("published/" + name + ".csv")
 	if err != nil {
 		return nil, nil, err
@@ -45,7 +45,7 @@ type claims []report.Claim
 
 // readClaims returns the claims of published/NAME.csv, nothing measured yet.
 func readClaims(name string) (claims, error) {
-	column, rows, err := table(name)
+	column, rows, err := readTable(name)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ type curve struct {
 
 // readCurves returns the rooflines of published/fig7a_curves.csv.
 func readCurves() ([]curve, error) {
-	column, rows, err := table("fig7a_curves")
+	column, rows, err := readTable("fig7a_curves")
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"nicprof/experiments"
+	"nicprof/internal/table"
 	"nicprof/program"
 	"nicprof/report"
 )
@@ -135,7 +136,7 @@ func stateless(ctx context.Context, env experiments.Env) (report.Result, error) 
 	}
 	res.Notes = []string{
 		"A cost is the slope of cycles a packet (cores · clock / rate) over the count, by least squares over the rates below " +
-			report.Number(100*ioBound) + " % of the bare one, where the cores and not the packet I/O set the rate.",
+			table.Number(100*ioBound) + " % of the bare one, where the cores and not the packet I/O set the rate.",
 		"The costs by kind are parameters of the board file, so that their agreement shows that the mechanism carries them and no more; the rate at other counts is the emulator's.",
 	}
 	return res, nil
