@@ -1,6 +1,6 @@
 // Command bench compares the event kernel with others, in one run:
 //
-//	go run ./bench [-rounds 5]
+//	go run ./bench [-rounds 3]
 //
 // An operation is one event taken off the agenda and its successor scheduled.
 // The workloads are hold, in which each event schedules itself again after an
@@ -51,7 +51,7 @@ var workloads = []workload{
 	{"hold", 16, 3_000_000},
 	{"hold", 1000, 3_000_000},
 	{"hold", 100_000, 3_000_000},
-	{"hold", 10_000_000, 5_000_000},
+	{"hold", 10_000_000, 3_000_000},
 	{"nfp", 54 * 8, 3_000_000},
 }
 
@@ -75,7 +75,7 @@ type peer struct {
 }
 
 func main() {
-	rounds := flag.Int("rounds", 5, "how often each peer runs each workload; the median counts")
+	rounds := flag.Int("rounds", 3, "how often each peer runs each workload; the median counts")
 	flag.Parse()
 	if flag.NArg() > 0 || *rounds < 1 {
 		flag.Usage()

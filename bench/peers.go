@@ -8,25 +8,19 @@ import (
 	"nicprof/sim"
 )
 
-// agenda is the least that a kernel offers: events with one number to them.
-type agenda interface {
-	schedule(at sim.Time, kind, actor int32)
-	next() (at sim.Time, kind, actor int32)
-}
-
 // goPeers returns the peers that run in this process.
 func goPeers(delays []int64) []peer {
 	var peers []peer
 	for _, p := range []struct {
 		name string
-		make func() agenda
+		run  func(m *model, pending, ops int) result
 	}{
-		{"nicprof", func() agenda { return kernel{sim.New()} }},
-		{"4-ary heap", func() agenda { return &quaternary{} }},
-		{"container/heap", func() agenda { return &standard{} }},
+		{"nicprof", runKernel},
+		{"4-ary heap", func(m *model, pending, ops int) result { return runHeap(&quaternary{}, m, pending, ops) }},
+		{"container/heap", func(m *model, pending, ops int) result { return runHeap(&standard{}, m, pending, ops) }},
 	} {
 		peers = append(peers, peer{name: p.name, run: func(_ context.Context, w workload, ops int) (result, error) {
-			return run(p.make(), w, ops, delays), nil
+			return p.run(&model{nfp: w.name == "nfp", delays: delays}, w.pending, ops), nil
 		}})
 	}
 	return peers
@@ -39,44 +33,91 @@ const (
 	access
 )
 
-// run runs a workload on an agenda.
-func run(a agenda, w workload, ops int, delays []int64) result {
-	const cycle = 1250 * sim.Picosecond
-	drawn := 0
-	draw := func() sim.Time {
-		d := delays[drawn&(len(delays)-1)]
-		drawn++
-		return sim.Time(d)
+// model is what happens in a workload; each actor has one event pending.
+type model struct {
+	nfp     bool
+	delays  []int64
+	drawn   int
+	cores   [54]sim.Server
+	engines [6]sim.Server
+}
+
+func (m *model) draw() sim.Time {
+	d := m.delays[m.drawn&(len(m.delays)-1)]
+	m.drawn++
+	return sim.Time(d)
+}
+
+// start returns the time and kind of an actor's first event.
+func (m *model) start() (at sim.Time, kind int32) {
+	if m.nfp {
+		return 0, think
 	}
-	var cores [54]sim.Server
-	var engines [6]sim.Server
-	for i := range int32(w.pending) {
-		if w.name == "nfp" {
-			a.schedule(0, think, i)
-		} else {
-			a.schedule(draw(), hold, i)
-		}
+	return m.draw(), hold
+}
+
+// step returns the time and kind of the event that follows an actor's event.
+func (m *model) step(at sim.Time, kind, actor int32) (sim.Time, int32) {
+	const cycle = 1250 * sim.Picosecond
+	switch kind {
+	case think:
+		service := cycle * (10 + m.draw()%40)
+		core := &m.cores[actor/8]
+		core.Serve(at, service)
+		return core.Free(), access
+	case access:
+		engine := &m.engines[m.draw()%6]
+		engine.Serve(at, 4*cycle)
+		return engine.Free() + 100*cycle, think
+	}
+	return at + m.draw(), hold
+}
+
+// runKernel runs a workload on the project's own kernel.
+func runKernel(m *model, pending, ops int) result {
+	k := sim.New()
+	for actor := range int32(pending) {
+		at, kind := m.start()
+		k.At(at, kind, actor, 0)
 	}
 	var r result
 	begin := cpuTime()
-	for op := 1; op <= ops; op++ {
-		at, kind, actor := a.next()
-		if op == checkOps {
-			r.checked = int64(at)
+	for op := range ops {
+		e, _ := k.Next()
+		if op == checkOps-1 {
+			r.checked = int64(e.At)
 		}
-		switch kind {
-		case hold:
-			a.schedule(at+draw(), hold, actor)
-		case think:
-			service := cycle * (10 + draw()%40)
-			core := &cores[actor/8]
-			core.Serve(at, service)
-			a.schedule(core.Free(), access, actor)
-		case access:
-			engine := &engines[draw()%6]
-			engine.Serve(at, 4*cycle)
-			a.schedule(engine.Free()+100*cycle, think, actor)
+		at, kind := m.step(e.At, e.Kind, e.Actor)
+		k.At(at, kind, e.Actor, 0)
+	}
+	r.ns = float64(cpuTime()-begin) / float64(ops)
+	return r
+}
+
+// agenda is a heap of events.
+type agenda interface {
+	push(e event)
+	pop() event
+}
+
+// runHeap runs a workload on a heap.
+func runHeap(a agenda, m *model, pending, ops int) result {
+	var seq uint64
+	for actor := range int32(pending) {
+		at, kind := m.start()
+		seq++
+		a.push(event{at, seq, kind, actor})
+	}
+	var r result
+	begin := cpuTime()
+	for op := range ops {
+		e := a.pop()
+		if op == checkOps-1 {
+			r.checked = int64(e.at)
 		}
+		at, kind := m.step(e.at, e.kind, e.actor)
+		seq++
+		a.push(event{at, seq, kind, e.actor})
 	}
 	r.ns = float64(cpuTime()-begin) / float64(ops)
 	return r
@@ -91,16 +132,6 @@ func cpuTime() int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// kernel is the project's own.
-type kernel struct{ *sim.Kernel }
-
-func (k kernel) schedule(at sim.Time, kind, actor int32) { k.At(at, kind, actor, 0) }
-
-func (k kernel) next() (sim.Time, int32, int32) {
-	e, _ := k.Next()
-	return e.At, e.Kind, e.Actor
-}
-
 // event is an event of a heap, ordered by time, then sequence.
 type event struct {
 	at          sim.Time
@@ -112,14 +143,9 @@ func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.
 
 // quaternary is a heap of values with four children a node, the fastest of the
 // plain heaps in Go.
-type quaternary struct {
-	seq  uint64
-	heap []event
-}
+type quaternary struct{ heap []event }
 
-func (q *quaternary) schedule(at sim.Time, kind, actor int32) {
-	q.seq++
-	e := event{at, q.seq, kind, actor}
+func (q *quaternary) push(e event) {
 	q.heap = append(q.heap, e)
 	h, i := q.heap, len(q.heap)-1
 	for i > 0 && e.before(&h[(i-1)/4]) {
@@ -129,7 +155,7 @@ func (q *quaternary) schedule(at sim.Time, kind, actor int32) {
 	h[i] = e
 }
 
-func (q *quaternary) next() (sim.Time, int32, int32) {
+func (q *quaternary) pop() event {
 	top, n := q.heap[0], len(q.heap)-1
 	e, h := q.heap[n], q.heap[:n]
 	q.heap = h
@@ -147,24 +173,14 @@ func (q *quaternary) next() (sim.Time, int32, int32) {
 		h[i] = h[least]
 		i = least
 	}
-	return top.at, top.kind, top.actor
+	return top
 }
 
 // standard is the standard library's heap, of pointers.
-type standard struct {
-	seq  uint64
-	heap pointers
-}
+type standard struct{ heap pointers }
 
-func (s *standard) schedule(at sim.Time, kind, actor int32) {
-	s.seq++
-	heap.Push(&s.heap, &event{at, s.seq, kind, actor})
-}
-
-func (s *standard) next() (sim.Time, int32, int32) {
-	e := heap.Pop(&s.heap).(*event)
-	return e.at, e.kind, e.actor
-}
+func (s *standard) push(e event) { heap.Push(&s.heap, &e) }
+func (s *standard) pop() event   { return *heap.Pop(&s.heap).(*event) }
 
 type pointers []*event
 
