@@ -38,8 +38,11 @@ const (
 	defaultPrecision = 0.005
 	defaultRuns      = 8
 	// runPackets is the length of one replication: short, since most workloads
-	// are precise after one and the others need several anyway.
+	// are precise after one. warmRounds is its warm-up in packets a context. A
+	// run that has not settled is repeated, longer, up to longestRun times that.
 	runPackets = 3000
+	warmRounds = 3
+	longestRun = 16
 	// contextBound is the utilisation under which no resource is the
 	// bottleneck: all contexts wait, and the latency of the path decides.
 	contextBound = 0.85
@@ -73,15 +76,27 @@ func (d *emulated) Measure(ctx context.Context, p program.Program, t traffic.Tra
 	if o.MaxRuns == 0 {
 		o.MaxRuns = defaultRuns
 	}
+	contexts := s.Cores * s.Threads
+	length := 1
 	m := measurement{sample: &s, use: map[string]float64{}}
 	for {
 		run, err := emu.Run(ctx, d.board, p, t, emu.Config{
-			Cores: o.Cores, Threads: o.Threads, Seed: replicationSeed(o.Seed, m.runs), Packets: runPackets, Profile: o.Profile,
+			Cores: o.Cores, Threads: o.Threads, Seed: replicationSeed(o.Seed, m.runs), Profile: o.Profile,
+			Warm: warmRounds * contexts * length, Packets: runPackets * length,
 		})
 		if err != nil {
 			return microbench.Sample{}, err
 		}
-		m.add(run)
+		batches := perPacket(run)
+		e := sim.Steady(batches, level)
+		if m.runs == 0 {
+			m.findings = stats.InTime(rates(batches[e.Dropped:]))
+			if (len(m.findings) > 0 || !e.Steady) && length < longestRun {
+				length *= 4 // not settled: again, longer
+				continue
+			}
+		}
+		m.add(run, batches, e)
 		if m.precise(o.Precision) || m.runs >= o.MaxRuns {
 			break
 		}
@@ -106,7 +121,7 @@ type measurement struct {
 	runs     int
 	times    []float64 // µs a packet: steady-state mean of each replication
 	first    sim.Estimate
-	series   []float64 // Mpps of the batches in order
+	series   []float64 // Mpps of the steady batches in order
 	findings []stats.Finding
 	latency  []sim.Time
 	use      map[string]float64
@@ -117,16 +132,28 @@ type measurement struct {
 	profile  *microbench.Profile
 }
 
-func (m *measurement) add(r *emu.Result) {
-	batches := make([]float64, len(r.Batches))
+// perPacket returns the time a packet of each batch, µs.
+func perPacket(r *emu.Result) []float64 {
+	times := make([]float64, len(r.Batches))
 	for i, d := range r.Batches {
-		batches[i] = float64(d) / float64(sim.Microsecond) / float64(r.Batch)
-		m.series = append(m.series, 1/batches[i])
+		times[i] = float64(d) / float64(sim.Microsecond) / float64(r.Batch)
 	}
-	e := sim.Steady(batches, level)
+	return times
+}
+
+// rates inverts times.
+func rates(times []float64) []float64 {
+	mpps := make([]float64, len(times))
+	for i, t := range times {
+		mpps[i] = 1 / t
+	}
+	return mpps
+}
+
+func (m *measurement) add(r *emu.Result, batches []float64, e sim.Estimate) {
+	m.series = append(m.series, rates(batches[e.Dropped:])...)
 	if m.runs == 0 {
 		m.first = e
-		m.findings = stats.InTime(m.series[e.Dropped:])
 	}
 	m.times = append(m.times, e.Mean)
 	m.runs++
