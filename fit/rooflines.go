@@ -43,7 +43,7 @@ func fitRooflines(m *model.Model, samples []microbench.Sample, o Options, r *Rep
 	var bares []*microbench.Sample
 	for i := range samples {
 		s := &samples[i]
-		if s.Threads < threadsOf(m, s.Program.Base) {
+		if s.Threads > 0 && s.Threads < threadsOf(m, s.Program.Base) {
 			continue // shows latencies, not the curve
 		}
 		if bare(s) {

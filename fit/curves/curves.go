@@ -33,13 +33,17 @@ var (
 	measured   = []string{"mpps", "low", "high"}
 )
 
-const alias = "per_packet" // of intensity
+const (
+	alias       = "per_packet" // of intensity
+	defaultBase = "forward"    // as everywhere where none is named
+)
 
 // Read reads a CSV file of curves. Its header names the columns memory, op,
 // mode, bytes, span (elements), intensity or per_packet (accesses a packet)
-// and mpps, and optionally low, high (95 % interval, Mpps), cores, base,
-// stride (bytes) and board; lines that begin with # are comments. set fills
-// missing columns and empty cells. The notes are for the reader. Errors name
+// and mpps, and optionally low, high (95 % interval, Mpps), cores, base (the
+// program around the accesses, "forward" if it is not named), stride (bytes)
+// and board; lines that begin with # are comments. set fills missing columns
+// and empty cells. The notes are for the reader. Errors name
 // the file and line and are the input's fault.
 func Read(path string, set map[string]string) ([]microbench.Sample, []string, error) {
 	return open(path, func(r io.Reader) ([]microbench.Sample, []string, error) { return parse(r, path, set) })
@@ -310,13 +314,13 @@ func (r row) workload(set map[string]string) (microbench.Sample, error) {
 	if s.Board == "" {
 		s.Board = Backend
 	}
+	if s.Program.Base == "" {
+		s.Program.Base = defaultBase
+	}
 	if err := s.Program.Validate(); err != nil {
 		return microbench.Sample{}, fault.Inputf("%s: %w", r.where, err)
 	}
-	s.Key = Backend + "/" + a.String()
-	if base := s.Program.Base; base != "" {
-		s.Key = Backend + "/" + base + "/" + a.String()
-	}
+	s.Key = Backend + "/" + s.Program.Base + "/" + a.String()
 	if s.Cores > 0 {
 		s.Key += fmt.Sprintf("/%d-cores", s.Cores)
 	}

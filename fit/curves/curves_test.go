@@ -92,7 +92,7 @@ func TestSetFillsAndNeverContradicts(t *testing.T) {
 
 func TestRepeatedPointsStayApart(t *testing.T) {
 	samples, notes, err := parse(strings.NewReader("op,per_packet,mpps\nread,4,20\nread,4,20.1\n"), "c.csv", what)
-	if err != nil || len(samples) != 2 || samples[0].Key == samples[1].Key {
+	if err != nil || len(samples) != 2 || samples[0].Key == samples[1].Key || samples[0].Program.Base != "forward" {
 		t.Errorf("%+v, %v", samples, err)
 	}
 	if len(notes) != 2 || !strings.Contains(notes[1], "without an interval") || samples[0].Low != 20 || samples[0].High != 20 {

@@ -20,8 +20,8 @@ func point(s microbench.Sample) roofline.Point {
 	return roofline.Point{Intensity: s.Program.Accesses[0].PerPacket, Mpps: s.Mpps, Low: s.Low, High: s.High, Cores: s.Cores, Label: s.Key, Warnings: s.Warnings}
 }
 
-// xdpReads are the published read rates of intensities that keep wants.
-func xdpReads(t *testing.T, keep func(i float64, cores int) bool) []roofline.Point {
+// xdpRates are the published rates of op that keep wants.
+func xdpRates(t *testing.T, op program.Op, keep func(i float64, cores int) bool) []roofline.Point {
 	t.Helper()
 	samples, _, err := curves.Read("testdata/xdp_rates.csv", map[string]string{"memory": "emem", "mode": "atomic", "bytes": "8", "span": "1024"})
 	if err != nil {
@@ -29,7 +29,7 @@ func xdpReads(t *testing.T, keep func(i float64, cores int) bool) []roofline.Poi
 	}
 	var points []roofline.Point
 	for _, s := range samples {
-		if p := point(s); s.Program.Accesses[0].Op == program.Read && keep(p.Intensity, p.Cores) {
+		if p := point(s); s.Program.Accesses[0].Op == op && keep(p.Intensity, p.Cores) {
 			points = append(points, p)
 		}
 	}
@@ -58,8 +58,8 @@ func errors(points []roofline.Point, predict func(roofline.Point) float64) (mean
 // A fit to 4 and 12 reads a packet predicts 8 on 5 to 50 cores, better at the
 // knee (10 cores: the last below it) than the minimum of three numbers.
 func TestPredictsUnseenIntensity(t *testing.T) {
-	seen := xdpReads(t, func(i float64, _ int) bool { return i != 8 })
-	unseen := xdpReads(t, func(i float64, _ int) bool { return i == 8 })
+	seen := xdpRates(t, program.Read, func(i float64, _ int) bool { return i != 8 })
+	unseen := xdpRates(t, program.Read, func(i float64, _ int) bool { return i == 8 })
 	for _, method := range []string{"lm", "nelder-mead"} {
 		r := fit(t, seen, roofline.Options{Method: method})
 		mean, worst := errors(unseen, func(p roofline.Point) float64 { return r.Mpps(p.Intensity, p.Cores) })
@@ -99,10 +99,7 @@ func bareRoofline(t *testing.T, points []roofline.Point) func(roofline.Point) fl
 // The increments saturate their engine at every intensity measured, so the
 // data tell the roof, some 249.5 M a second, and nothing else.
 func TestRoofOnlyIsRecognised(t *testing.T) {
-	var points []roofline.Point
-	for _, p := range [][2]float64{{9, 27.6479}, {12, 20.7910}, {16, 15.5974}, {20, 12.4835}} { // xdp_rates.csv, add
-		points = append(points, roofline.Point{Intensity: p[0], Mpps: p[1]})
-	}
+	points := xdpRates(t, program.Add, func(float64, int) bool { return true })
 	r := fit(t, points, roofline.Options{})
 	if !r.Roof.Identified || math.Abs(r.Roof.Value-249.5) > 0.5 || r.A.Identified || r.C.Identified || r.B.Identified {
 		t.Errorf("roof %+v, a %+v, c %+v", r.Roof, r.A, r.C)
@@ -118,7 +115,7 @@ func TestTwoRegimesAreLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	points := append(xdpReads(t, func(i float64, cores int) bool { return i != 4 || cores != 25 }), point(raw))
+	points := append(xdpRates(t, program.Read, func(i float64, cores int) bool { return i != 4 || cores != 25 }), point(raw))
 	r := fit(t, points, roofline.Options{})
 	if !r.Roof.Identified || math.Abs(r.Roof.Value-198) > 4 {
 		t.Errorf("roof %+v, want 198 ± 4", r.Roof)

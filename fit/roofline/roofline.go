@@ -362,13 +362,15 @@ func (c candidate) fit(points []Point, starts [][]float64, o lm.Options) (lm.Sol
 
 // choose fits every candidate and measures its error on the groups of points
 // that a refit did not see. It keeps the one with the fewest parameters (they
-// come first in cs) whose error is within one standard error of the least.
+// come first in cs) whose error is within one standard error of the least,
+// among those all of whose parameters the data tell, if there are any.
 func (r *Result) choose(points []Point, cs []candidate, group func(Point) [2]float64, o lm.Options) (lm.Solution, error) {
 	type fitted struct {
 		candidate
 		solution lm.Solution
 		q        []float64
 		errors   []float64 // held out
+		tells    bool
 	}
 	var all []fitted
 	best := 0
@@ -381,14 +383,14 @@ func (r *Result) choose(points []Point, cs []candidate, group func(Point) [2]flo
 		if !ok {
 			continue
 		}
-		all = append(all, fitted{c, s, q, errs})
+		all = append(all, fitted{c, s, q, errs, c.tells(points, s)})
 		r.Candidates = append(r.Candidates, Candidate{Form: c.form, Params: c.names, HeldOutPct: mean(errs)})
-		if mean(errs) < mean(all[best].errors) {
+		if f := all[len(all)-1]; f.tells && !all[best].tells || f.tells == all[best].tells && mean(f.errors) < mean(all[best].errors) {
 			best = len(all) - 1
 		}
 	}
 	for k, f := range all {
-		if worse, se := meanDifference(f.errors, all[best].errors); worse <= se+tieAbs {
+		if worse, se := meanDifference(f.errors, all[best].errors); f.tells == all[best].tells && worse <= se+tieAbs {
 			r.Candidates[k].Chosen = true
 			r.Form, r.Quality.HeldOutPct = f.form, mean(f.errors)
 			r.fitted, r.q = f.candidate, f.q
@@ -444,44 +446,72 @@ func (r *Result) find(format string, a ...any) {
 	r.Findings = append(r.Findings, fmt.Sprintf(format, a...))
 }
 
+// half is the half-width of the 95 % interval of free parameter x, of its
+// logarithm where it is one. open says why the data leave it undetermined, ""
+// where they do not.
+func (c candidate) half(points []Point, s lm.Solution, x int) (half float64, open string) {
+	half = stats.TQuantile(s.DF) * s.SE[x]
+	largest := 0.0
+	for _, p := range points {
+		largest = max(largest, p.Intensity)
+	}
+	switch {
+	case s.AtBound[x]:
+		return half, "not identified: the fit ran to the bound of this parameter"
+	case !finite(half):
+		return half, "not identified: the data leave it undetermined"
+	case c.isLog(c.free[x]) && math.Exp(2*half) > decade:
+		return half, fmt.Sprintf("not identified: its interval spans a factor of %.3g", math.Exp(2*half))
+	case !c.isLog(c.free[x]) && half > largest:
+		return half, fmt.Sprintf("not identified: its interval is ± %.3g", half)
+	}
+	return half, ""
+}
+
+// tells says whether the data determine every parameter of the form, but for
+// the sharpness of a knee, which only points right at it show.
+func (c candidate) tells(points []Point, s lm.Solution) bool {
+	for x, j := range c.free {
+		if c.form == Cores && j == coreSharp {
+			continue
+		}
+		if _, open := c.half(points, s, x); open != "" {
+			return false
+		}
+	}
+	return true
+}
+
 // values turns the solution into parameters with intervals.
 func (r *Result) values(points []Point, s lm.Solution) {
-	c, t := r.fitted, stats.TQuantile(s.DF)
-	largest, most := 0.0, 0
+	c, most := r.fitted, 0
 	for _, p := range points {
-		largest, most = max(largest, p.Intensity), max(most, p.Cores)
+		most = max(most, p.Cores)
 	}
-	value := func(j int, isLog bool, otherwise string) model.Value {
+	value := func(j int, otherwise string) model.Value {
 		x := slices.Index(c.free, j)
 		if x < 0 {
 			return model.Value{Note: otherwise}
 		}
-		half := t * s.SE[x]
-		switch {
-		case s.AtBound[x]:
-			return model.Value{Note: "not identified: the fit ran to the bound of this parameter"}
-		case !finite(half):
-			return model.Value{Note: "not identified: the data leave it undetermined"}
-		case isLog && math.Exp(2*half) > decade:
-			return model.Value{Note: fmt.Sprintf("not identified: its interval spans a factor of %.3g", math.Exp(2*half))}
-		case !isLog && half > largest:
-			return model.Value{Note: fmt.Sprintf("not identified: its interval is ± %.3g", half)}
-		case isLog:
-			return model.Value{Value: math.Exp(r.q[j]), Low: math.Exp(r.q[j] - half), High: math.Exp(r.q[j] + half), Identified: true}
+		half, open := c.half(points, s, x)
+		if open != "" {
+			return model.Value{Note: open}
 		}
-		return model.Value{Value: r.q[j], Low: max(r.q[j]-half, 0), High: r.q[j] + half, Identified: true}
+		v := model.Value{Value: c.natural(j, r.q[j]), Low: c.natural(j, r.q[j]-half), High: c.natural(j, r.q[j]+half), Identified: true}
+		v.Low = max(v.Low, 0)
+		return v
 	}
 	const notFitted = "not in the form that predicts best"
 	if r.Form == Cores {
-		r.D0, r.Dm = value(coreD0, true, notFitted), value(coreDm, true, "not identified: one intensity cannot tell the cost of an access")
-		r.Roof, r.IO = value(coreRoof, true, "not identified: no point on the memory's roof"), value(coreIO, true, "not identified: no point on the I/O ceiling")
-		r.Sharpness = value(coreSharp, true, "not identified: no knee was measured")
+		r.D0, r.Dm = value(coreD0, notFitted), value(coreDm, "not identified: one intensity cannot tell the cost of an access")
+		r.Roof, r.IO = value(coreRoof, "not identified: no point on the memory's roof"), value(coreIO, "not identified: no point on the I/O ceiling")
+		r.Sharpness = value(coreSharp, "not identified: no knee was measured")
 		r.A, r.C = over(r.D0, float64(most)), over(r.Dm, float64(most))
 		r.B = model.Value{Note: "the cores form has no Eq. 2 term"}
 	} else {
-		r.A, r.C = value(curveA, true, "not identified: no point below the knee"), value(curveC, true, "not identified: no cost of an access shows")
-		r.Roof = value(curveRoof, true, fmt.Sprintf("not identified: fewer than %d intensities lie past a knee", wellPast))
-		r.B = value(curveB, false, "0: Eq. 1 has no queuing term")
+		r.A, r.C = value(curveA, "not identified: no point below the knee"), value(curveC, "not identified: no cost of an access shows")
+		r.Roof = value(curveRoof, fmt.Sprintf("not identified: fewer than %d intensities lie past a knee", wellPast))
+		r.B = value(curveB, "0: Eq. 1 has no queuing term")
 		note := "not identified: all points are on the same number of cores"
 		r.D0, r.Dm, r.IO, r.Sharpness = model.Value{Note: note}, model.Value{Note: note}, model.Value{Note: note}, model.Value{Note: note}
 	}
@@ -562,12 +592,15 @@ func (r *Result) bootstrap(points []Point, s lm.Solution, opt lm.Options, o Opti
 	}
 }
 
+// isLog says whether parameter j is a logarithm: all but B are.
+func (c candidate) isLog(j int) bool { return c.form == Cores || j != curveB }
+
 // natural undoes the logarithm of parameter j.
 func (c candidate) natural(j int, v float64) float64 {
-	if c.form != Cores && j == curveB {
-		return v
+	if c.isLog(j) {
+		return math.Exp(v)
 	}
-	return math.Exp(v)
+	return v
 }
 
 func pick(v []float64, at []int) []float64 {

@@ -11,6 +11,7 @@ import (
 
 	"nicprof/fit/roofline"
 	"nicprof/internal/fault"
+	"nicprof/program"
 )
 
 // truth is a curve with known parameters.
@@ -293,7 +294,7 @@ func TestRetrogradeRate(t *testing.T) {
 
 // A noisy plateau is no fall.
 func TestPlateauIsNotRetrograde(t *testing.T) {
-	if r := fit(t, xdpReads(t, func(float64, int) bool { return true }), roofline.Options{}); len(r.Falls) > 0 {
+	if r := fit(t, xdpRates(t, program.Read, func(float64, int) bool { return true }), roofline.Options{}); len(r.Falls) > 0 {
 		t.Errorf("falls %+v on a plateau within 0.4 %%", r.Falls)
 	}
 }
@@ -350,7 +351,7 @@ func TestBootstrapAgrees(t *testing.T) {
 }
 
 func TestSameInputSameBytes(t *testing.T) {
-	points := xdpReads(t, func(float64, int) bool { return true })
+	points := xdpRates(t, program.Read, func(float64, int) bool { return true })
 	a, err := json.Marshal(fit(t, points, roofline.Options{Bootstrap: 10}))
 	if err != nil {
 		t.Fatal(err)
