@@ -129,11 +129,12 @@ type suite struct {
 	counts     map[string][]float64 // stateless operations by kind
 	countCores []int
 
-	elements []int     // lock elements, with 1000 equal flows
-	few      []int     // the same with other idioms, and with sections
-	sectOps  []float64 // reads, and as many writes, of a section
-	flows    []int     // flows, with 256 elements
-	zipf     []float64
+	elements      []int     // lock elements, with 1000 equal flows
+	idiomElements []int     // the same with other idioms
+	sectElements  []int     // the same with sections, and with Zipf flows
+	sectOps       []float64 // reads, and as many writes, of a section
+	flows         []int     // flows, with 256 elements
+	zipf          []float64
 
 	coreSteps int   // points of a scan over cores
 	accCores  int   // points of a scan over cores with accesses
@@ -166,7 +167,7 @@ var suites = map[string]suite{
 			program.ALU: {400, 800}, program.Multiply: {200}, program.Modulo: {4}, program.Hash: {2},
 			program.Checksum: {16}, program.Header: {16}},
 		countCores: []int{0},
-		elements:   []int{1, 16, 64}, few: []int{4}, sectOps: []float64{1}, flows: []int{8},
+		elements:   []int{1, 16, 64}, idiomElements: []int{1, 4}, sectElements: []int{4}, sectOps: []float64{1}, flows: []int{8},
 		coreSteps: 3, accCores: 2, threads: []int{1},
 		alphas: []float64{0.99}, skewInt: []float64{16},
 	},
@@ -181,7 +182,7 @@ var suites = map[string]suite{
 			program.ALU: {50, 100, 200, 300, 400, 600, 800}, program.Multiply: {50, 100, 200, 300},
 			program.Modulo: {1, 2, 4, 6}, program.Hash: {1, 2, 3}, program.Checksum: {4, 8, 16, 32}, program.Header: {4, 8, 16, 32}},
 		countCores: []int{0, 10},
-		elements:   []int{1, 2, 4, 8, 16, 24, 32, 40, 48, 52, 56, 64, 96, 128, 256}, few: []int{1, 8, 32, 128}, sectOps: []float64{1, 2},
+		elements:   []int{1, 2, 4, 8, 16, 24, 32, 40, 48, 52, 56, 64, 96, 128, 256}, idiomElements: []int{1, 2, 4, 8, 16, 32, 64}, sectElements: []int{1, 8, 32, 128}, sectOps: []float64{1, 2},
 		flows: []int{1, 2, 4, 8, 16, 32, 64, 250}, zipf: []float64{0.6, 0.99, 1.2},
 		coreSteps: 14, accCores: 6, threads: []int{1, 2},
 		alphas: []float64{0.6, 0.99, 1.2}, skewInt: []float64{5, 20}, skewSpans: []int64{64},
@@ -198,9 +199,9 @@ var suites = map[string]suite{
 		counts: map[string][]float64{
 			program.ALU: by(25, 800), program.Multiply: by(25, 400), program.Modulo: by(1, 10), program.Hash: by(1, 8),
 			program.Checksum: by(2, 40), program.Header: by(2, 40)},
-		countCores: []int{0, 1, 10, 25},
-		elements:   []int{1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64, 80, 96, 128, 192, 256},
-		few:        []int{1, 2, 4, 8, 16, 32, 64, 128, 256}, sectOps: []float64{1, 2, 4},
+		countCores:    []int{0, 1, 10, 25},
+		elements:      []int{1, 2, 3, 4, 6, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64, 80, 96, 128, 192, 256},
+		idiomElements: []int{1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128, 256}, sectElements: []int{1, 2, 4, 8, 16, 32, 64, 128, 256}, sectOps: []float64{1, 2, 4},
 		flows: []int{1, 2, 4, 8, 16, 24, 32, 40, 48, 52, 56, 64, 100, 200, 500}, zipf: []float64{0.6, 0.8, 0.99, 1.2},
 		coreSteps: 54, accCores: 14, threads: []int{1, 2, 3, 4, 6},
 		alphas: []float64{0.4, 0.6, 0.8, 0.99, 1.1, 1.2, 1.5}, skewInt: []float64{2, 5, 10, 16, 20, 25}, skewSpans: []int64{64, 512},
@@ -426,10 +427,12 @@ func (p *planner) single() {
 }
 
 func (p *planner) curve(t target, base board.Base, bytes int, span int64, intensities []float64, low []lowCore) {
+	most := math.Inf(1)
+	if p.maxCommands > 0 {
+		most = math.Floor(p.maxCommands / math.Ceil(float64(bytes)/float64(t.command)))
+	}
 	for _, i := range intensities {
-		if commands := i * math.Ceil(float64(bytes)/float64(t.command)); p.maxCommands == 0 || commands <= p.maxCommands {
-			p.add(GroupSingle, base.Name, one(t.of(bytes, i, span)), whole)
-		}
+		p.add(GroupSingle, base.Name, one(t.of(bytes, min(i, most), span)), whole)
 	}
 	for _, l := range low {
 		p.add(GroupSingle, base.Name, one(t.of(bytes, l.intensity, span)), few(base, l.cores))
@@ -487,11 +490,13 @@ func (p *planner) locks() {
 	for _, k := range p.elements {
 		lock(p.sweep, program.Lock{Elements: k, Idiom: program.Spin}, uniform)
 	}
-	for _, k := range p.few {
+	for _, k := range p.idiomElements {
 		lock(p.plain, program.Lock{Elements: k, Idiom: program.Spin}, uniform)
 		for _, idiom := range idioms {
 			lock(p.sweep, program.Lock{Elements: k, Idiom: idiom}, uniform)
 		}
+	}
+	for _, k := range p.sectElements {
 		for _, section := range sections[1:] {
 			lock(p.sweep, program.Lock{Elements: k, Idiom: program.Spin, Section: section}, uniform)
 			lock(p.sweep, program.Lock{Elements: k, Idiom: program.Ticket, Section: section}, uniform)
@@ -503,7 +508,7 @@ func (p *planner) locks() {
 	}
 	for _, alpha := range p.zipf {
 		skewed := traffic.Flows{Count: equalFlows, Popularity: "zipf", Alpha: alpha}
-		for _, k := range p.few {
+		for _, k := range p.sectElements {
 			lock(p.sweep, program.Lock{Elements: k, Idiom: program.Spin}, skewed)
 		}
 	}
