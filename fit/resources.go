@@ -40,6 +40,8 @@ const (
 	// start itself.
 	weakPrior = 2
 	firmPrior = 0.3
+	// off is the share of its start at which a time is as good as none.
+	off = 1e-3
 	// typicalScale is the residual scale that decides what an outlier is in
 	// the first place: emulated samples have intervals of 1 %, native ones more.
 	typicalScale = 0.015
@@ -48,7 +50,7 @@ const (
 // start sets a value and makes it a parameter.
 func (f *resourceFit) start(v *model.Value, at, prior float64) {
 	*v = model.Value{Value: at}
-	f.params = append(f.params, &param{v: v, start: at, lower: 0.02, upper: 50, prior: prior})
+	f.params = append(f.params, &param{v: v, start: at, lower: off, upper: 50, prior: prior})
 }
 
 // fitResources fills Costs, Queueing, Stateless, the bases' and locks' times,
@@ -64,7 +66,18 @@ func fitResources(m *model.Model, b *board.Board, samples []microbench.Sample, r
 	if err := f.use(train, r); err != nil {
 		return err
 	}
-	if _, err := f.solve(40); err != nil {
+	// the bounds meet softly first: a hard maximum hides from the solver what
+	// lies under it
+	m.Queueing.Outer.Value = 8
+	if _, err := f.solve(8); err != nil {
+		return err
+	}
+	f.refine()
+	if _, err := f.solve(20); err != nil {
+		return err
+	}
+	f.refine()
+	if _, err := f.solve(20); err != nil {
 		return err
 	}
 	m.Rules = judgeRules(m, test, r)
@@ -178,13 +191,14 @@ func (f *resourceFit) starts(b *board.Board, samples []microbench.Sample) {
 	}
 	for i := range m.Costs {
 		c := &m.Costs[i]
-		for _, v := range []*model.Value{&c.Front, &c.Bank, &c.Line, &c.Miss, &c.MissFront} {
+		for _, v := range times(c) {
 			if v.Value > 0 {
 				f.start(v, v.Value, weakPrior)
 			}
 		}
 	}
-	f.start(&q.Inner, 6, weakPrior)
+	f.start(&q.CoreWait, 0.5, weakPrior)
+	f.params[len(f.params)-1].upper = 2
 	f.start(&q.Outer, 15, weakPrior)
 	f.start(&q.BaseWaitUS, 0.5, weakPrior)
 	f.start(&q.Depth, 32, weakPrior)
@@ -211,6 +225,10 @@ func (f *resourceFit) starts(b *board.Board, samples []microbench.Sample) {
 			f.start(&m.Locks[i].HoldUS, 0.05, weakPrior)
 		}
 	}
+}
+
+func times(c *model.Cost) []*model.Value {
+	return []*model.Value{&c.Front, &c.Bank, &c.Line, &c.Same, &c.Miss, &c.MissFront}
 }
 
 // coreStarts takes a base's time a packet from the fewest cores it was measured
@@ -362,7 +380,7 @@ func (f *resourceFit) costStart(samples []microbench.Sample, c model.Class, byte
 		cost.Bank.Value = few
 	}
 	if one > more*max(spread, few) {
-		cost.Line.Value = one
+		cost.Line.Value, cost.Same.Value = one, one
 	}
 	return cost
 }
@@ -428,7 +446,7 @@ func (f *resourceFit) touches(s *microbench.Sample) []int {
 			add(&m.Stateless[i].US)
 		}
 	}
-	add(&q.Inner)
+	add(&q.CoreWait)
 	add(&q.Outer)
 	add(&q.BaseWaitUS)
 	access := func(a *program.Access) {
@@ -442,7 +460,7 @@ func (f *resourceFit) touches(s *microbench.Sample) []int {
 		}
 		for i := range m.Costs {
 			if c := &m.Costs[i]; c.Class == classOf(*a) && f.near(c, a.Bytes) {
-				for _, v := range []*model.Value{&c.Front, &c.Bank, &c.Line, &c.Miss, &c.MissFront} {
+				for _, v := range times(c) {
 					add(v)
 				}
 			}
@@ -566,6 +584,94 @@ func (f *resourceFit) solve(iterations int) (lm.Solution, error) {
 	}
 	f.set(s.P)
 	return s, nil
+}
+
+// refine tries every parameter, the others as they are, at other values and at
+// its start, and keeps what lowers the loss of the samples that it touches.
+// Under a maximum the loss has one local minimum a resource.
+func (f *resourceFit) refine() {
+	users := make([][]int, len(f.params))
+	for i, ps := range f.touched {
+		for _, j := range ps {
+			users[j] = append(users[j], i)
+		}
+	}
+	for range 2 {
+		for i := range f.m.Costs {
+			f.choose(&f.m.Costs[i], users)
+		}
+		for j, p := range f.params {
+			if len(users[j]) > len(f.samples)/4 {
+				continue // of all samples: the solver sees it well
+			}
+			best := f.loss(users[j])
+			at := p.v.Value
+			for _, x := range []float64{p.start, 0.3 * at, 0.6 * at, 0.85 * at, 0.95 * at, 1.05 * at, 1.15 * at, 1.6 * at, 3 * at} {
+				old := p.v.Value
+				p.v.Value = min(max(x, p.lower*p.start), p.upper*p.start)
+				if loss := f.loss(users[j]); loss < best {
+					best = loss
+				} else {
+					p.v.Value = old
+				}
+			}
+		}
+	}
+}
+
+// choose tries a command's times as they started, with and without its bank,
+// its line and its time after the same line: what one curve shows may come from
+// each of them.
+func (f *resourceFit) choose(c *model.Cost, users [][]int) {
+	front, known := f.at[&c.Front]
+	if !known {
+		return
+	}
+	samples := users[front]
+	best := f.loss(samples)
+	keep := *c
+	optional := []*model.Value{&c.Bank, &c.Line, &c.Same}
+	for mask := range 1 << len(optional) {
+		for _, fromStart := range []bool{false, true} {
+			*c = keep
+			if fromStart {
+				c.Front.Value = f.params[front].start
+			}
+			for k, v := range optional {
+				if j, ok := f.at[v]; ok {
+					v.Value = f.params[j].start
+					if mask&(1<<k) == 0 {
+						v.Value *= off
+					}
+				} else if mask&(1<<k) != 0 {
+					mask &^= 1 << k // the data show none
+				}
+			}
+			if loss := f.loss(samples); loss < best {
+				best, keep = loss, *c
+			}
+		}
+	}
+	*c = keep
+}
+
+// loss is Huber's over some samples, without priors.
+func (f *resourceFit) loss(samples []int) float64 {
+	const k = 1.345
+	sum := 0.0
+	for _, i := range samples {
+		mpps, err := f.predict(f.samples[i])
+		if err != nil {
+			return math.Inf(1)
+		}
+		z := math.Abs(f.logs[i]-math.Log(mpps)) / math.Hypot(typicalScale, f.sigma[i])
+		if z > k {
+			sum += k * (z - k/2)
+		} else {
+			sum += z * z / 2
+		}
+	}
+	return sum
 }
 
 // intervals sets the 95 % intervals. A number whose interval is as wide as the

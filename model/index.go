@@ -218,7 +218,7 @@ func (m *Model) check() error {
 	}
 	for _, c := range m.Costs {
 		name := fmt.Sprintf("cost %s %d B", c.Class, c.Bytes)
-		errs = append(errs, finite(name+" front_us", c.Front), finite(name+" bank_us", c.Bank), finite(name+" line_us", c.Line), finite(name+" miss_us", c.Miss))
+		errs = append(errs, finite(name+" front_us", c.Front), finite(name+" bank_us", c.Bank), finite(name+" line_us", c.Line), finite(name+" same_us", c.Same), finite(name+" miss_us", c.Miss))
 	}
 	if m.DefaultRule != "" && !slices.Contains(Rules, m.DefaultRule) {
 		errs = append(errs, fmt.Errorf("default_rule %q is not one of %v", m.DefaultRule, Rules))
@@ -254,7 +254,7 @@ func (e *engineIndex) class(op program.Op) *classIndex {
 }
 
 // commandCost interpolates between the measured sizes around n.
-type commandCost struct{ front, bank, line, miss, missFront, rel float64 }
+type commandCost struct{ front, bank, line, same, miss, missFront, rel float64 }
 
 func (c *classIndex) at(n int) commandCost {
 	hi := 0
@@ -262,7 +262,7 @@ func (c *classIndex) at(n int) commandCost {
 		hi++
 	}
 	h := c.costs[hi]
-	out := commandCost{h.Front.Value, h.Bank.Value, h.Line.Value, h.Miss.Value, h.MissFront.Value, h.Front.Rel()}
+	out := commandCost{h.Front.Value, h.Bank.Value, h.Line.Value, h.Same.Value, h.Miss.Value, h.MissFront.Value, h.Front.Rel()}
 	if hi == 0 || h.Bytes == n {
 		return out
 	}
@@ -271,6 +271,6 @@ func (c *classIndex) at(n int) commandCost {
 	mix := func(a, b float64) float64 { return a + (b-a)*min(w, 1) }
 	return commandCost{
 		mix(l.Front.Value, h.Front.Value), mix(l.Bank.Value, h.Bank.Value),
-		mix(l.Line.Value, h.Line.Value), mix(l.Miss.Value, h.Miss.Value), mix(l.MissFront.Value, h.MissFront.Value), max(l.Front.Rel(), h.Front.Rel()),
+		mix(l.Line.Value, h.Line.Value), mix(l.Same.Value, h.Same.Value), mix(l.Miss.Value, h.Miss.Value), mix(l.MissFront.Value, h.MissFront.Value), max(l.Front.Rel(), h.Front.Rel()),
 	}
 }

@@ -137,13 +137,15 @@ type OpCost struct {
 
 // Cost is what one command of a class and size demands, µs: of its engine's
 // front, of one bank, of the addressed line, and, when it misses the cache, of
-// the DRAM behind it and (MissFront) once more of the front.
+// the DRAM behind it and (MissFront) once more of the front. Same is its time on
+// the front when it follows a command to the same line (0: no longer than any).
 type Cost struct {
 	Class
 	Bytes     int   `json:"bytes"`
 	Front     Value `json:"front_us"`
 	Bank      Value `json:"bank_us"`
 	Line      Value `json:"line_us"`
+	Same      Value `json:"same_us"`
 	Miss      Value `json:"miss_us"`
 	MissFront Value `json:"miss_front_us"`
 }
@@ -237,14 +239,15 @@ type (
 	Traffic = traffic.Traffic
 )
 
-// Queueing says how sharply the resources' bounds meet. Inner joins a core's
-// issue time with its contexts' round trips, Outer joins all resources: 1/T is
-// the norm (Σ D^p)^(1/p) of the times, p → ∞ being the hard bottleneck law.
-// BaseWaitUS is the time that a packet of the base waits outside its core, and
-// Latency a command's round trip by memory, µs. Depth is the number of commands
-// that an engine has in flight: busy lines beyond it stay idle.
+// Queueing says how the resources' bounds meet. A core's contexts wait for each
+// other CoreWait times as long as exponential service would make them, 0..1.
+// Outer joins all resources: 1/T is the norm (Σ D^p)^(1/p) of the times, p → ∞
+// being the hard bottleneck law. BaseWaitUS is the time that a packet of the
+// base waits outside its core, and Latency a command's round trip by memory, µs.
+// Depth is the number of commands that an engine has in flight: busy lines
+// beyond it stay idle.
 type Queueing struct {
-	Inner      Value     `json:"inner"`
+	CoreWait   Value     `json:"core_wait"`
 	Outer      Value     `json:"outer"`
 	BaseWaitUS Value     `json:"base_wait_us"`
 	Latency    []Latency `json:"latency"`

@@ -231,7 +231,7 @@ func (m *Model) resolve(j *job, o Options) error {
 	j.packet = minPacket
 	switch {
 	case t.Sizes != nil:
-		j.packet = meanBytes(t.Sizes)
+		j.packet = t.Sizes.Mean()
 	case t.PacketBytes > 0:
 		j.packet = float64(t.PacketBytes)
 	case p.PacketBytes > 0:

@@ -253,14 +253,14 @@ func withCosts(m *Model) *Model {
 			if bytes == 128 && r.Mode == program.Atomic {
 				continue
 			}
-			cost := Cost{Class: c, Bytes: bytes, Front: known(0.002 + float64(bytes)/16000), Bank: known(float64(bytes) / 8000), Line: known(0.005)}
+			cost := Cost{Class: c, Bytes: bytes, Front: known(0.002 + float64(bytes)/16000), Bank: known(float64(bytes) / 8000), Line: known(0.005), Same: known(0.006)}
 			if c.Memory == "emem" {
 				cost.Miss = known(0.005)
 			}
 			m.Costs = append(m.Costs, cost)
 		}
 	}
-	m.Queueing = Queueing{Inner: known(4), Outer: known(12), BaseWaitUS: known(0.6), Depth: known(32), LockMemory: "imem", TestUS: known(0.005), SpinUS: known(0.025), TurnUS: known(0.3),
+	m.Queueing = Queueing{CoreWait: known(0.5), Outer: known(12), BaseWaitUS: known(0.6), Depth: known(32), LockMemory: "imem", TestUS: known(0.005), SpinUS: known(0.025), TurnUS: known(0.3),
 		Latency: []Latency{{Memory: "imem", US: known(0.25)}, {Memory: "emem", US: known(0.3), MissUS: known(0.3)}}}
 	m.Changed()
 	return m
@@ -299,15 +299,43 @@ func resolved(x *index, a *program.Access, span, stride int64) access {
 	return access{Access: a, mem: mem, engine: mem.engine(a.Mode), span: span, stride: stride, lock: -1}
 }
 
+// A core with one context alternates; with many it is never idle; waiting makes
+// it slower, and never faster than its own time.
+func TestCoreRate(t *testing.T) {
+	if got := coreRate(2, 3, 1, 0.7); math.Abs(got-0.2) > 1e-12 {
+		t.Errorf("one context: %v, want 1/(2+3)", got)
+	}
+	if got := coreRate(2, 0, 8, 1); math.Abs(got-0.5) > 1e-12 {
+		t.Errorf("no waiting elsewhere: %v, want 1/2", got)
+	}
+	// machine repair, 8 customers, exponential: exact mean value analysis
+	exact := func(busy, away float64, n int) float64 {
+		q, x := 0.0, 0.0
+		for k := 1; k <= n; k++ {
+			r := busy * (1 + q)
+			x = float64(k) / (away + r)
+			q = x * r
+		}
+		return x
+	}
+	for _, away := range []float64{0.5, 2, 7, 16, 40} {
+		want := exact(1, away, 8)
+		if got := coreRate(1, away, 8, 1); math.Abs(got/want-1) > 0.06 {
+			t.Errorf("away %v: %v, exact %v", away, got, want)
+		}
+		if coreRate(1, away, 8, 0.5) < coreRate(1, away, 8, 1) {
+			t.Errorf("away %v: less waiting is slower", away)
+		}
+	}
+}
+
+// The planner's quick sum against the exact one.
 func TestHarmonic(t *testing.T) {
-	for _, n := range []int{1, 2, 9, 10, 11, 100, 5000} {
+	for _, n := range []int64{1, 2, 9, 10, 11, 100, 5000, 1 << 30} {
 		for _, s := range []float64{0.3, 0.6, 0.99, 1, 1.2, 2.4} {
-			sum := 0.0
-			for k := 1; k <= n; k++ {
-				sum += math.Pow(float64(k), -s)
-			}
-			if got := harmonic(float64(n), s); math.Abs(got/sum-1) > 1e-6 {
-				t.Errorf("harmonic(%d, %v) = %v, want %v", n, s, got, sum)
+			want := traffic.Harmonic(n, s)
+			if got := harmonic(float64(n), s); math.Abs(got/want-1) > 1e-6 {
+				t.Errorf("harmonic(%d, %v) = %v, want %v", n, s, got, want)
 			}
 		}
 	}

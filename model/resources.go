@@ -72,8 +72,8 @@ func (a *access) footprint() footprint {
 	return f
 }
 
-// harmonic is Σ k^−s for k = 1..n by Euler and Maclaurin's formula, exact to
-// 1e-6.
+// harmonic is Σ k^−s for k = 1..n by Euler and Maclaurin's formula, to 1e-6: a
+// tenth of the time of traffic.Harmonic, which a prediction may need 60 times.
 func harmonic(n, s float64) float64 {
 	const exact = 10
 	sum := 0.0
@@ -143,6 +143,8 @@ func (m *Model) resources(j *job, out *resourceTimes) error {
 	trip := core + q.BaseWaitUS.Value // unloaded round trip of a packet
 	var banks [maxResources]float64
 	var lines [maxResources]float64 // by access: its array's hottest line
+	var same, repeat [maxResources]float64
+	var array [maxResources]int // by access: the first to the same array
 	var variance float64
 	j.misses()
 	for k := range j.accesses {
@@ -159,16 +161,17 @@ func (m *Model) resources(j *job, out *resourceTimes) error {
 		count := float64(full)
 		if full > 0 {
 			c = class.at(a.engine.MaxBytes)
-			c.front, c.bank, c.line = c.front*count, c.bank*count, c.line*count
+			c.front, c.bank, c.line, c.same = c.front*count, c.bank*count, c.line*count, c.same*count
 		}
 		if rest > 0 {
 			r := class.at(rest)
-			c.front, c.bank, c.line = c.front+r.front, c.bank+r.bank, c.line+r.line
+			c.front, c.bank, c.line, c.same = c.front+r.front, c.bank+r.bank, c.line+r.line, c.same+r.same
 			c.miss, c.missFront, c.rel = max(c.miss, r.miss), max(c.missFront, r.missFront), max(c.rel, r.rel)
 			count++
 		}
 		i := a.PerPacket
 		us[a.engine.front] += i * c.front
+		same[k], repeat[k] = i*(c.same-c.front), i*c.front*fp.hot
 		variance += sq(i * c.front * c.rel)
 		banks[k] = i * c.bank
 		depth := 1.0
@@ -181,6 +184,10 @@ func (m *Model) resources(j *job, out *resourceTimes) error {
 				at = o
 				break
 			}
+		}
+		array[k] = at
+		if at != k {
+			repeat[at] += repeat[k]
 		}
 		lines[at] += i * c.line * fp.hot * min(depth, fp.lines)
 		us[a.mem.line] = max(us[a.mem.line], lines[at])
@@ -196,13 +203,18 @@ func (m *Model) resources(j *job, out *resourceTimes) error {
 		}
 		us[a.mem.bank] += banks[k] * fp.bank
 	}
-	contexts := float64(j.cores * j.threads)
+	for k := range j.accesses {
+		if f := j.accesses[k].engine.front; same[k] > 0 {
+			// a command follows one to its line as often as the front is busy with it
+			us[f] += same[k] * min(1, repeat[array[k]]/us[f])
+		}
+	}
 	out.locksAt = out.n
 	var lk lockWork
 	if len(j.p.Locks) > 0 {
 		trip += m.lockDemand(j, us, &lk)
 	}
-	us[resCores] = norm2(core/float64(j.cores), trip/contexts, q.Inner.Value)
+	us[resCores] = 1 / (float64(j.cores) * coreRate(core, trip-core, float64(j.threads), q.CoreWait.Value))
 	free := join(us, q.Outer.Value)
 	out.mpps = 1 / free
 	for l := range j.p.Locks {
@@ -230,15 +242,15 @@ func (m *Model) resources(j *job, out *resourceTimes) error {
 
 func sq(x float64) float64 { return x * x }
 
-// norm2 is (a^p + b^p)^(1/p), the larger of both for p = 0 (not fitted).
-func norm2(a, b, p float64) float64 {
-	if a < b {
-		a, b = b, a
-	}
-	if p <= 0 || b <= 0 {
-		return a
-	}
-	return a * math.Pow(1+math.Pow(b/a, p), 1/p)
+// coreRate is the rate of one core that has n contexts, each of which needs it
+// for busy µs a packet and waits elsewhere for away µs: Schweitzer's approximate
+// mean value analysis of a closed queue, x·(away + busy·(1 + v·(n−1)/n·q)) = n
+// with q = x·(time at the core), and no more than 1/busy.
+func coreRate(busy, away, n, v float64) float64 {
+	k := v * (n - 1) / n * busy
+	b := away + busy + n*k
+	root := math.Sqrt(max(0, b*b-4*away*k*n))
+	return min(1/busy, 2*n/(b+root))
 }
 
 // join is the norm of the resources' times.
@@ -255,18 +267,4 @@ func join(us []float64, p float64) float64 {
 		}
 	}
 	return worst * math.Pow(sum, 1/p)
-}
-
-// meanBytes is the mean of a packet size distribution.
-func meanBytes(s *traffic.Sizes) float64 {
-	mean, p, last := 0.0, 0.0, 0.0
-	for k, b := range s.Bytes {
-		at := b
-		if s.Linear && k > 0 {
-			at = (b + last) / 2
-		}
-		mean += (s.P[k] - p) * at
-		p, last = s.P[k], b
-	}
-	return mean
 }
