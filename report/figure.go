@@ -129,20 +129,8 @@ func (r *Result) SVG() ([]byte, error) {
 	if len(f.Panels) == 0 {
 		return nil, fmt.Errorf("the figure has no panels")
 	}
-	cols := f.Columns
-	if cols <= 0 || cols > len(f.Panels) {
-		cols = len(f.Panels)
-	}
-	rows := (len(f.Panels) + cols - 1) / cols
-	width, height := vg.Length(singleWidth), vg.Length(singleHeight)
-	switch {
-	case len(f.Panels) > 3:
-		width, height = gridWidth*vg.Length(cols), gridHeight*vg.Length(rows)
-	case len(f.Panels) > 1:
-		width, height = 1.6*gridWidth*vg.Length(cols), 1.5*gridHeight*vg.Length(rows)
-	case f.Panels[0].Matrix != nil:
-		width, height = matrixSide+80, matrixSide
-	}
+	cols, rows := f.grid()
+	width, height := f.size(cols, rows)
 	head := r.heading(width)
 	key := f.legend(width)
 	c := vgsvg.New(width+2*margin, height+head.height+key.height+3*margin)
@@ -157,21 +145,7 @@ func (r *Result) SVG() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	room := vg.Length(0)
-	for _, p := range f.Panels {
-		if p.Title != "" {
-			room = titleHeight
-		}
-	}
-	cells := layout(plots, draw.Crop(dc, 0, 0, key.height+margin, -head.height), room)
-	title := style(9.5, ink)
-	title.XAlign = text.XCenter
-	for n, p := range f.Panels {
-		g, cell := plots[n/cols][n%cols], cells[n/cols][n%cols]
-		g.Draw(cell)
-		data := g.DataCanvas(cell)
-		dc.FillText(title, vg.Point{X: (data.Min.X + data.Max.X) / 2, Y: data.Max.Y + 5}, p.Title)
-	}
+	f.drawPanels(plots, draw.Crop(dc, 0, 0, key.height+margin, -head.height))
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
 		return nil, err
@@ -180,9 +154,50 @@ func (r *Result) SVG() ([]byte, error) {
 		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")), nil
 }
 
-// layout places a grid of plots, with room for a title over each, so that the data areas have one size and stand
-// in line, whatever their axes need. (plot.Align is off by some points, since
-// the room that tick labels need depends on the size itself.)
+// grid returns the columns and rows of panels.
+func (f *Figure) grid() (cols, rows int) {
+	cols = f.Columns
+	if cols <= 0 || cols > len(f.Panels) {
+		cols = len(f.Panels)
+	}
+	return cols, (len(f.Panels) + cols - 1) / cols
+}
+
+// size returns the room for the panels: more for each, the fewer there are.
+func (f *Figure) size(cols, rows int) (width, height vg.Length) {
+	switch {
+	case len(f.Panels) > 4:
+		return gridWidth * vg.Length(cols), gridHeight * vg.Length(rows)
+	case len(f.Panels) > 1:
+		return 1.6 * gridWidth * vg.Length(cols), 1.5 * gridHeight * vg.Length(rows)
+	case f.Panels[0].Matrix != nil:
+		return matrixSide + 80, matrixSide // names of the rows take the 80
+	}
+	return singleWidth, singleHeight
+}
+
+func (f *Figure) drawPanels(plots [][]*plot.Plot, c draw.Canvas) {
+	room := vg.Length(0)
+	for _, p := range f.Panels {
+		if p.Title != "" {
+			room = titleHeight
+		}
+	}
+	cells := layout(plots, c, room)
+	title := style(9.5, ink)
+	title.XAlign = text.XCenter
+	for n, p := range f.Panels {
+		j, i := n/len(plots[0]), n%len(plots[0])
+		plots[j][i].Draw(cells[j][i])
+		data := plots[j][i].DataCanvas(cells[j][i])
+		c.FillText(title, vg.Point{X: (data.Min.X + data.Max.X) / 2, Y: data.Max.Y + 5}, p.Title)
+	}
+}
+
+// layout places a grid of plots, with room for a title over each, so that the
+// data areas have one size and stand in line, whatever their axes need.
+// (plot.Align is off by some points, since the room that tick labels need
+// depends on the size itself.)
 func layout(plots [][]*plot.Plot, c draw.Canvas, room vg.Length) [][]draw.Canvas {
 	rows, cols := len(plots), len(plots[0])
 	left, right := make([]vg.Length, cols), make([]vg.Length, cols)

@@ -429,11 +429,9 @@ func TestMixedAccessesOfAnExactBoard(t *testing.T) {
 	}
 	byDefault := *claims(res.Claims).find("default").Measured
 	literal := *claims(res.Claims).find("literal").Measured
-	if byDefault > 3 {
-		t.Errorf("the default rule misses a board without noise by %.1f %%", byDefault)
-	}
-	if literal < byDefault {
-		t.Errorf("the literal rule (%.1f %%) beats the default (%.1f %%) where the base's time counts once", literal, byDefault)
+	// The model's laws are softer than this board's, so its error is not 0.
+	if byDefault > 10 || literal < 2*byDefault {
+		t.Errorf("error of the default rule %.1f %%, of the literal one, which counts the base's time once an access kind, %.1f %%", byDefault, literal)
 	}
 	if len(res.Data.Rows) != 40 {
 		t.Errorf("%d mixes in data.csv", len(res.Data.Rows))

@@ -63,6 +63,22 @@ func mixes(seed uint64, n int, sizes []int) []program.Program {
 	return all
 }
 
+// planModel adds the sweep that the model is fitted on and returns its suite.
+// The quick one adds the curves of mixed sizes, which the paper's rules need.
+func planModel(b *bench, sizes []int) (suite string, err error) {
+	if b.env.Scale == experiments.Full {
+		return "standard", b.plan("standard", nil, nil)
+	}
+	if err := b.plan("quick", nil, nil); err != nil {
+		return "", err
+	}
+	return "quick", b.plan("standard", []string{microbench.GroupSingle}, func(w microbench.Workload) bool {
+		a := w.Program.Accesses
+		return w.Options.Cores == 0 && w.Program.Base == "profiling" && len(a) == 1 && slices.Contains(sizes, a[0].Bytes) &&
+			a[0].Span == b.driver.Board().Memory(a[0].Memory).DefaultSpan && inPaper(model.Class{Op: a[0].Op})
+	})
+}
+
 func fig7b(ctx context.Context, env experiments.Env) (report.Result, error) {
 	claims, err := readClaims("fig7b")
 	if err != nil {
@@ -72,20 +88,12 @@ func fig7b(ctx context.Context, env experiments.Env) (report.Result, error) {
 	if err != nil {
 		return report.Result{}, err
 	}
-	suite, n, sizes := "standard", 200, []int{4, 8, 16, 32, 64, 128}
+	n, sizes := 200, []int{4, 8, 16, 32, 64, 128}
 	if env.Scale == experiments.Quick {
-		// The quick suite, and the curves that the paper's rules need.
-		suite, n, sizes = "quick", 40, []int{8, 32, 128}
-		curve := func(w microbench.Workload) bool {
-			a := w.Program.Accesses
-			return w.Options.Cores == 0 && w.Program.Base == "profiling" && len(a) == 1 && slices.Contains(sizes, a[0].Bytes) &&
-				a[0].Span == b.driver.Board().Memory(a[0].Memory).DefaultSpan && inPaper(model.Class{Op: a[0].Op})
-		}
-		if err := b.plan("standard", []string{microbench.GroupSingle}, curve); err != nil {
-			return report.Result{}, err
-		}
+		n, sizes = 40, []int{8, 32, 128}
 	}
-	if err := b.plan(suite, nil, nil); err != nil {
+	suite, err := planModel(b, sizes)
+	if err != nil {
 		return report.Result{}, err
 	}
 	fitted := len(b.workloads)
@@ -101,81 +109,111 @@ func fig7b(ctx context.Context, env experiments.Env) (report.Result, error) {
 	if err != nil {
 		return res, err
 	}
+	all, err := predictMixes(m, programs, b.samples[fitted:])
+	if err != nil {
+		return res, err
+	}
 
-	rules := model.Rules
-	errs := make([][]float64, len(rules))
-	panels := make([]report.Panel, len(rules))
-	res.Data.Columns = append([]string{"mix", "accesses", "mpps", "mpps_low", "mpps_high"}, rules...)
-	worst := report.Table{Title: "Mixes that the default rule misses most, Mpps", Columns: append([]string{"accesses", "measured"}, rules...)}
-	type row struct {
-		cells []any
-		err   float64
-	}
-	var rows []row
-	for i, p := range programs {
+	res.Data.Columns = append([]string{"mix", "accesses", "mpps", "mpps_low", "mpps_high"}, model.Rules...)
+	for i, x := range all {
 		s := b.samples[fitted+i]
-		cells := []any{accessList(p), s.Mpps}
-		far := 0.0
-		for k, rule := range rules {
-			got, err := m.Predict(p, traffic.Traffic{}, model.Options{Rule: rule, Brief: true})
-			if err != nil {
-				return res, fmt.Errorf("mix %d by rule %s: %w", i+1, rule, err)
-			}
-			e := 100 * math.Abs(got.Mpps/s.Mpps-1)
-			errs[k] = append(errs[k], e)
-			if rule == m.DefaultRule {
-				far = e
-			}
-			cells = append(cells, got.Mpps)
-			if len(panels[k].Series) == 0 {
-				panels[k] = report.Panel{
-					Title: "rule " + rule, Band: 0.05,
-					X:      report.Axis{Label: "measured", Unit: "Mpps", Log: true},
-					Y:      report.Axis{Label: "predicted", Unit: "Mpps", Log: true},
-					Series: []report.Series{{Name: "uniform", Kind: report.Markers}, {Name: "zipf 0.99", Kind: report.Markers, Style: 1}},
-				}
-			}
-			kind := 0
-			if p.Accesses[0].Popularity != "" {
-				kind = 1
-			}
-			series := &panels[k].Series[kind]
-			series.Points = append(series.Points, report.Point{X: s.Mpps, Y: got.Mpps})
-		}
-		res.Data.Add(slices.Concat([]any{i + 1, cells[0], s.Mpps, s.Low, s.High}, cells[2:])...)
-		rows = append(rows, row{cells, far})
+		res.Data.Add(append([]any{i + 1, accessList(x.program), s.Mpps, s.Low, s.High}, numbers(x.predicted)...)...)
 	}
-	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(b.err, a.err) })
-	for _, r := range rows[:5] {
-		worst.Add(r.cells...)
-	}
-	table := report.Table{Title: "Error of each rule, % of the measured", Columns: []string{"rule", "mean", "median", "95th percentile", "largest", "default"}}
-	for k, rule := range rules {
+	errors := report.Table{Title: "Error of each rule, % of the measured", Columns: []string{"rule", "mean", "median", "95th percentile", "largest", "default"}}
+	for k, rule := range model.Rules {
+		var errs []float64
 		mean := 0.0
-		for _, e := range errs[k] {
-			mean += e / float64(n)
+		for _, x := range all {
+			errs = append(errs, x.err(k))
+			mean += x.err(k) / float64(n)
 		}
 		mark := ""
 		if rule == m.DefaultRule {
 			mark = "yes"
 			claims.measured("default", mean, "")
 		}
-		table.Add(rule, mean, quantile(errs[k], 0.5), quantile(errs[k], 0.95), quantile(errs[k], 1), mark)
-		if rule != model.RuleResources {
+		if rule != model.RuleResources { // not the paper's
 			claims.measured(rule, mean, "")
 		}
+		errors.Add(rule, mean, quantile(errs, 0.5), quantile(errs, 0.95), quantile(errs, 1), mark)
 	}
 	res.Claims = claims
-	res.Tables = []report.Table{table, worst}
-	res.Figure = report.Figure{
-		Caption: fmt.Sprintf("%d mixes; lines: predicted = measured and ±5 %%; the paper's values are not public", n),
-		Columns: 2, Shared: true, Panels: panels,
-	}
+	res.Tables = []report.Table{errors, missed(all, slices.Index(model.Rules, m.DefaultRule))}
+	res.Figure = mixPicture(all)
+	res.Figure.Caption = fmt.Sprintf("%d mixes; lines: predicted = measured and ±5 %%; the paper's values are not public", n)
 	res.Notes = []string{
 		fmt.Sprintf("The model is fitted on the %s suite of the same seed, which has no program of these; its default rule is %s.", suite, m.DefaultRule),
 		"common takes all curves of a group at the group's total intensity, as the authors' release does; literal takes each at its own, as Eq. 3 is printed, so that the base program's time is counted once an access kind; refit fits Eq. 2 to the combined curve; resources adds up the time on each resource.",
 	}
 	return res, nil
+}
+
+// mix is a measured program with the prediction of each of model.Rules.
+type mix struct {
+	program   program.Program
+	measured  float64
+	predicted []float64
+}
+
+// err is the error of rule k, per cent of the measured.
+func (x *mix) err(k int) float64 { return 100 * math.Abs(x.predicted[k]/x.measured-1) }
+
+func predictMixes(m *model.Model, programs []program.Program, samples []microbench.Sample) ([]mix, error) {
+	all := make([]mix, len(programs))
+	for i, p := range programs {
+		all[i] = mix{program: p, measured: samples[i].Mpps}
+		for _, rule := range model.Rules {
+			got, err := m.Predict(p, traffic.Traffic{}, model.Options{Rule: rule, Brief: true})
+			if err != nil {
+				return nil, fmt.Errorf("mix %d by rule %s: %w", i+1, rule, err)
+			}
+			all[i].predicted = append(all[i].predicted, got.Mpps)
+		}
+	}
+	return all, nil
+}
+
+// missed is a table of the five mixes that rule k misses most.
+func missed(all []mix, k int) report.Table {
+	t := report.Table{Title: "Mixes that the default rule misses most, Mpps", Columns: append([]string{"accesses", "measured"}, model.Rules...)}
+	worst := slices.Clone(all)
+	slices.SortStableFunc(worst, func(a, b mix) int { return cmp.Compare(b.err(k), a.err(k)) })
+	for _, x := range worst[:5] {
+		t.Add(append([]any{accessList(x.program), x.measured}, numbers(x.predicted)...)...)
+	}
+	return t
+}
+
+// numbers makes values cells of a row.
+func numbers(values []float64) []any {
+	cells := make([]any, len(values))
+	for i, v := range values {
+		cells[i] = v
+	}
+	return cells
+}
+
+// mixPicture draws predicted against measured, a panel a rule.
+func mixPicture(all []mix) report.Figure {
+	f := report.Figure{Columns: 2, Shared: true}
+	for k, rule := range model.Rules {
+		uniform := report.Series{Name: "uniform accesses", Kind: report.Markers}
+		skewed := report.Series{Name: "skewed accesses (Zipf 0.99)", Kind: report.Markers, Style: 1}
+		for _, x := range all {
+			s := &uniform
+			if x.program.Accesses[0].Popularity != "" {
+				s = &skewed
+			}
+			s.Points = append(s.Points, report.Point{X: x.measured, Y: x.predicted[k]})
+		}
+		f.Panels = append(f.Panels, report.Panel{
+			Title: "rule " + rule, Band: 0.05,
+			X:      report.Axis{Label: "measured", Unit: "Mpps", Log: true},
+			Y:      report.Axis{Label: "predicted", Unit: "Mpps", Log: true},
+			Series: []report.Series{uniform, skewed},
+		})
+	}
+	return f
 }
 
 // accessList names the accesses of a mix.

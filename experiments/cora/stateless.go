@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"nicprof/experiments"
-	"nicprof/internal/table"
 	"nicprof/program"
 	"nicprof/report"
 )
@@ -24,6 +23,36 @@ var calls = map[string]int{program.Modulo: 8, program.Hash: 4, program.Multiply:
 // cores, may set a rate, so that it says nothing about cycles.
 const ioBound = 0.97
 
+// counted is a measurement of count operations of a kind a packet.
+type counted struct {
+	kind  string
+	count int
+	index int // of the sample
+}
+
+// planStateless adds every kind that the board has, at several counts.
+func planStateless(b *bench) []counted {
+	step, parts := 100, 4
+	if b.env.Scale == experiments.Full {
+		step, parts = 25, 8
+	}
+	var all []counted
+	for _, kind := range program.Kinds {
+		if _, ok := b.driver.Board().Stateless[kind]; !ok {
+			continue
+		}
+		counts := every(step, step, 800)
+		if n, ok := calls[kind]; ok {
+			counts = every(max(1, n/parts), max(1, n/parts), n)
+		}
+		for _, n := range counts {
+			p := program.Program{Base: "forward", Stateless: program.Stateless{kind: float64(n)}}
+			all = append(all, counted{kind, n, b.add(fmt.Sprintf("%s=%d", kind, n), p)})
+		}
+	}
+	return all
+}
+
 func stateless(ctx context.Context, env experiments.Env) (report.Result, error) {
 	claims, err := readClaims("stateless")
 	if err != nil {
@@ -33,128 +62,111 @@ func stateless(ctx context.Context, env experiments.Env) (report.Result, error) 
 	if err != nil {
 		return report.Result{}, err
 	}
-	board := b.driver.Board()
-	step, parts := 100, 4
-	if env.Scale == experiments.Full {
-		step, parts = 25, 8
-	}
-	type run struct {
-		kind  string
-		count int
-		index int
-	}
-	var runs []run
 	bare := b.add("bare", program.Program{Base: "forward"})
-	for _, kind := range program.Kinds {
-		if _, ok := board.Stateless[kind]; !ok {
-			continue
-		}
-		counts := every(step, step, 800)
-		if n, ok := calls[kind]; ok {
-			counts = every(max(1, n/parts), max(1, n/parts), n)
-		}
-		for _, n := range counts {
-			p := program.Program{Base: "forward", Stateless: program.Stateless{kind: float64(n)}}
-			runs = append(runs, run{kind, n, b.add(fmt.Sprintf("%s=%d", kind, n), p)})
-		}
-	}
+	runs := planStateless(b)
 	res, err := b.run(ctx)
 	if err != nil {
 		return res, err
 	}
-
-	base, err := board.Base("forward")
+	base, err := b.driver.Board().Base("forward")
 	if err != nil {
 		return res, err
 	}
-	cycles := func(mpps float64) float64 { return base.Cores.Value * board.ClockMHz.Value / mpps }
-	bareMpps := b.samples[bare].Mpps
-	rate := report.Series{Name: "emulated, arithmetic", Points: []report.Point{b.point(0, bare)}}
+	cycles := func(mpps float64) float64 { return base.Cores.Value * b.driver.Board().ClockMHz.Value / mpps }
+
 	res.Data.Columns = []string{"kind", "operations", "mpps", "mpps_low", "mpps_high", "cycles_per_packet"}
-	res.Data.Add("none", 0, bareMpps, b.samples[bare].Low, b.samples[bare].High, cycles(bareMpps))
-	costs := report.Table{Title: "Cycles an operation", Columns: []string{"kind", "emulated", "base program", "points"}}
-	cost := report.Panel{
-		Title: "cycles a packet by number of calls",
-		X:     report.Axis{Label: "calls", Unit: "per packet"}, Y: report.Axis{Label: "microengine time", Unit: "cycles per packet"},
+	datum := func(kind string, count, index int) {
+		s := b.samples[index]
+		res.Data.Add(kind, count, s.Mpps, s.Low, s.High, cycles(s.Mpps))
 	}
-	for _, kind := range program.Kinds {
-		var x, y []float64
-		line := report.Series{Name: "emulated, " + kind, Style: 1 + len(cost.Series)}
-		for _, r := range runs {
-			if r.kind != kind {
-				continue
-			}
-			s := b.samples[r.index]
-			res.Data.Add(kind, r.count, s.Mpps, s.Low, s.High, cycles(s.Mpps))
-			line.Points = append(line.Points, report.Point{X: float64(r.count), Y: cycles(s.Mpps)})
-			if s.Mpps < ioBound*bareMpps {
-				x, y = append(x, float64(r.count)), append(y, cycles(s.Mpps))
-			}
-			if kind == program.ALU {
-				rate.Points = append(rate.Points, b.point(float64(r.count), r.index))
-				if r.count == 400 {
-					claims.measured("ops-400", s.Mpps, "")
-				}
+	bareMpps := b.samples[bare].Mpps
+	claims.measured("forward", bareMpps, "")
+	claims.measured("forward-netmon", bareMpps, "")
+	datum("none", 0, bare)
+	rate := []report.Point{b.point(0, bare)}
+	lines := map[string][]report.Point{} // cycles by count
+	for _, r := range runs {
+		datum(r.kind, r.count, r.index)
+		mpps := b.samples[r.index].Mpps
+		lines[r.kind] = append(lines[r.kind], report.Point{X: float64(r.count), Y: cycles(mpps)})
+		if r.kind == program.ALU {
+			rate = append(rate, b.point(float64(r.count), r.index))
+			if r.count == 400 {
+				claims.measured("ops-400", mpps, "")
 			}
 		}
-		if len(x) < 2 {
+	}
+
+	costs := report.Table{Title: "Cycles an operation", Columns: []string{"kind", "measured", "base program", "points"}}
+	for _, kind := range program.Kinds {
+		intercept, slope, n := costOf(lines[kind], cycles(ioBound*bareMpps))
+		if n < 2 {
 			continue
 		}
-		intercept, slope := leastSquares(x, y)
-		costs.Add(kind, slope, intercept, len(x))
+		costs.Add(kind, slope, intercept, n)
 		switch kind {
 		case program.ALU:
 			claims.measured("alu-cycles", slope, "")
 			claims.measured("base-cycles", intercept, "")
 		case program.Modulo, program.Hash:
 			claims.measured(kind+"-cycles", slope, "")
-			cost.Series = append(cost.Series, line)
 		}
-	}
-	claims.measured("forward", bareMpps, "")
-	claims.measured("forward-netmon", bareMpps, "")
-
-	value := func(id string) float64 { return *claims.find(id).Published }
-	for i, kind := range []string{program.Modulo, program.Hash} {
-		law := report.Series{Name: "published cost (Netmon), " + kind, Kind: report.Markers, Style: 1 + i}
-		for n := 1; n <= calls[kind]; n++ {
-			law.Points = append(law.Points, report.Point{X: float64(n), Y: value("base-cycles") + float64(n)*value(kind+"-cycles")})
-		}
-		cost.Series = append(cost.Series, law)
 	}
 	res.Claims = claims
 	res.Tables = []report.Table{costs}
-	res.Figure = report.Figure{
-		Caption: "lines: emulated, markers: published",
-		Panels: []report.Panel{{
-			Title: "forwarding rate by number of arithmetic operations",
-			X:     report.Axis{Label: "operations", Unit: "per packet"}, Y: report.Axis{Label: "throughput", Unit: "Mpps"},
-			Series: []report.Series{rate, {Name: "published (Cora)", Kind: report.Markers, Points: []report.Point{
-				{X: 0, Y: value("forward")}, {X: 400, Y: value("ops-400")},
-			}}},
-		}, cost},
-	}
+	res.Figure = statelessPicture(rate, lines, claims)
+	res.Figure.Caption = "lines: " + res.Backend + ", markers: published"
 	res.Notes = []string{
-		"A cost is the slope of cycles a packet (cores · clock / rate) over the count, by least squares over the rates below " +
-			table.Number(100*ioBound) + " % of the bare one, where the cores and not the packet I/O set the rate.",
+		fmt.Sprintf("A cost is the slope of cycles a packet (cores · clock / rate) over the count, by least squares over the rates below %g %% of the bare one, where the cores and not the packet I/O set the rate.", 100*ioBound),
 		"The costs by kind are parameters of the board file, so that their agreement shows that the mechanism carries them and no more; the rate at other counts is the emulator's.",
 	}
 	return res, nil
 }
 
-// leastSquares returns intercept and slope of y over x, whose values are not
-// all equal.
-func leastSquares(x, y []float64) (intercept, slope float64) {
+// costOf fits a line through the points above least cycles, by least squares.
+// n is their number; with fewer than two there is no line.
+func costOf(points []report.Point, least float64) (intercept, slope float64, n int) {
 	var mx, my, xx, xy float64
-	n := float64(len(x))
-	for i := range x {
-		mx += x[i] / n
-		my += y[i] / n
+	for _, p := range points {
+		if p.Y > least {
+			n++
+			mx += p.X
+			my += p.Y
+		}
 	}
-	for i := range x {
-		xx += (x[i] - mx) * (x[i] - mx)
-		xy += (x[i] - mx) * (y[i] - my)
+	mx, my = mx/float64(n), my/float64(n)
+	for _, p := range points {
+		if p.Y > least {
+			xx += (p.X - mx) * (p.X - mx)
+			xy += (p.X - mx) * (p.Y - my)
+		}
 	}
 	slope = xy / xx
-	return my - slope*mx, slope
+	return my - slope*mx, slope, n
+}
+
+// statelessPicture draws the rate by arithmetic operations, and the cycles by
+// calls of the two kinds whose cost is published.
+func statelessPicture(rate []report.Point, lines map[string][]report.Point, claims claims) report.Figure {
+	value := func(id string) float64 { return *claims.find(id).Published }
+	byOps := report.Panel{
+		Title: "forwarding rate by number of arithmetic operations",
+		X:     report.Axis{Label: "operations", Unit: "per packet"}, Y: report.Axis{Label: "throughput", Unit: "Mpps"},
+		Series: []report.Series{
+			{Name: "arithmetic operations", Points: rate},
+			{Name: "published (Cora)", Kind: report.Markers, Points: []report.Point{{X: 0, Y: value("forward")}, {X: 400, Y: value("ops-400")}}},
+		},
+	}
+	byCalls := report.Panel{
+		Title: "cycles a packet by number of calls",
+		X:     report.Axis{Label: "calls", Unit: "per packet"}, Y: report.Axis{Label: "microengine time", Unit: "cycles per packet"},
+	}
+	for i, kind := range []string{program.Modulo, program.Hash} {
+		law := report.Series{Name: kind + ", published cost (Netmon)", Kind: report.Markers, Style: 1 + i}
+		for n := 1; n <= calls[kind]; n++ {
+			law.Points = append(law.Points, report.Point{X: float64(n), Y: value("base-cycles") + float64(n)*value(kind+"-cycles")})
+		}
+		byCalls.Series = append(byCalls.Series, report.Series{Name: kind + " calls", Style: 1 + i, Points: lines[kind]}, law)
+	}
+	return report.Figure{Panels: []report.Panel{byOps, byCalls}}
 }
