@@ -13,7 +13,6 @@ const (
 	curveB
 	curveC
 	curveRoof
-	curveParams
 )
 
 // curve is Eq. 1 or Eq. 2 with its parameters undone from their logarithms.
@@ -227,65 +226,126 @@ func line(places []Point, b float64, withSlope bool) (a, c float64) {
 }
 
 // Parameters of the cores form, all logarithms: cost of a packet and of an
-// access on one core, the memory's roof, the I/O ceiling, and the sharpness of
-// the knee between them.
+// access on one core, what an access waits more at a busy memory, the memory's
+// roof, the I/O ceiling, and the sharpness of the knee between them.
 const (
 	coreD0 = iota
 	coreDm
+	coreWait
 	coreRoof
 	coreIO
 	coreSharp
-	coreParams
 )
 
-// coreLogT is ln T for 1/T = the p-norm of (D0 + i·Dm)/cores, i/Roof and 1/IO.
+// cores is the cores form with its parameters undone from their logarithms.
+type cores struct{ d0, dm, wait, roof, io, sharp float64 }
+
+func newCores(q []float64) cores {
+	return cores{math.Exp(q[coreD0]), math.Exp(q[coreDm]), math.Exp(q[coreWait]), math.Exp(q[coreRoof]), math.Exp(q[coreIO]), math.Exp(q[coreSharp])}
+}
+
+// terms are the times of a packet, µs, that the cores, the memory and the I/O
+// each allow: 1/S, i/Roof and 1/IO. S is what the cores alone would do: cores =
+// S·(D0 + i·Dm + i·Wait·ρ), where ρ = i·S/Roof is their load on the memory. own
+// and root are parts of the solution for 1/S.
+func (v cores) terms(p Point) (u [3]float64, own, queue, root float64) {
+	own, queue = v.d0+p.Intensity*v.dm, p.Intensity*p.Intensity*v.wait/v.roof
+	root = math.Sqrt(own*own + 4*queue*float64(p.Cores))
+	return [3]float64{(own + root) / float64(2*p.Cores), p.Intensity / v.roof, 1 / v.io}, own, queue, root
+}
+
+// coreLogT is ln T for 1/T = the p-norm of the terms, their maximum for a hard
+// knee (p infinite).
 func coreLogT(q []float64) func(Point) float64 {
-	d0, dm, roof, io, sharp := math.Exp(q[coreD0]), math.Exp(q[coreDm]), math.Exp(q[coreRoof]), math.Exp(q[coreIO]), math.Exp(q[coreSharp])
+	v := newCores(q)
 	return func(p Point) float64 {
-		u := [3]float64{(d0 + p.Intensity*dm) / float64(p.Cores), p.Intensity / roof, 1 / io}
+		u, _, _, _ := v.terms(p)
 		top, sum := max(u[0], u[1], u[2]), 0.0
-		for _, v := range u {
-			if v > 0 {
-				sum += math.Pow(v/top, sharp)
+		if math.IsInf(v.sharp, 1) {
+			return -math.Log(top)
+		}
+		for _, t := range u {
+			if t > 0 {
+				sum += math.Pow(t/top, v.sharp)
 			}
 		}
-		return -math.Log(top) - math.Log(sum)/sharp
+		return -math.Log(top) - math.Log(sum)/v.sharp
 	}
 }
 
-// coreCandidates are the forms with and without each ceiling. With a single
-// intensity the cost of an access is part of the packet's.
+// coreGrad is ∂ ln T/∂q.
+func coreGrad(q []float64) func(Point, []float64) {
+	v := newCores(q)
+	return func(p Point, g []float64) {
+		clear(g)
+		u, own, queue, root := v.terms(p)
+		top := max(u[0], u[1], u[2])
+		var share [3]float64 // ∂ ln(1/T)/∂ ln u
+		if math.IsInf(v.sharp, 1) {
+			share[slices.Index(u[:], top)] = 1
+		} else {
+			sum, logs := 0.0, 0.0
+			for k, t := range u {
+				if t > 0 {
+					share[k] = math.Pow(t/top, v.sharp)
+					sum += share[k]
+					logs += share[k] * math.Log(t/top)
+				}
+			}
+			for k := range share {
+				share[k] /= sum
+			}
+			g[coreSharp] = math.Log(sum)/v.sharp - logs/sum
+		}
+		byOwn := share[0] * (1 + own/root) / (own + root)
+		byQueue := share[0] / u[0] / root
+		g[coreD0] = -byOwn * v.d0
+		g[coreDm] = -byOwn * p.Intensity * v.dm
+		g[coreWait] = -byQueue * queue
+		g[coreRoof] = byQueue*queue + share[1]
+		g[coreIO] = share[2]
+	}
+}
+
+// coreCandidates are the forms with and without each ceiling, a wait at the
+// busy memory and a soft knee. With a single intensity the cost of an access is
+// part of the packet's.
 func coreCandidates(points []Point, intensities int) []candidate {
 	var cs []candidate
 	cells := len(distinct(points, func(p Point) [2]float64 { return [2]float64{p.Intensity, float64(p.Cores)} }))
 	inf := math.Inf(1)
-	add := func(free ...int) {
-		if intensities < 2 {
-			free = slices.DeleteFunc(free, func(j int) bool { return j == coreDm })
+	add := func(more ...int) {
+		free := append([]int{coreD0}, more...)
+		if intensities > 1 {
+			free = slices.Insert(free, 1, coreDm)
 		}
 		if cells <= len(free) {
 			return
 		}
-		c := candidate{form: Cores, free: free, absent: []float64{-inf, -inf, inf, inf, math.Log(hardKnee)}, logT: coreLogT}
+		c := candidate{form: Cores, free: free, absent: []float64{-inf, -inf, -inf, inf, inf, inf}, logT: coreLogT, grad: coreGrad}
 		for _, j := range free {
-			c.names = append(c.names, []string{"d0_us", "dm_us", "roof_mops", "io_mpps", "sharpness"}[j])
+			c.names = append(c.names, []string{"d0_us", "dm_us", "wait_us", "roof_mops", "io_mpps", "sharpness"}[j])
 		}
 		c.lower, c.upper = coreBounds(points)
 		c.starts = coreStarts(points, c)
-		if slices.Contains(free, coreSharp) {
-			c.usable = func(q []float64, points []Point) bool { return ceilingsReached(q, c, points) }
-		}
+		c.usable = func(q []float64, points []Point) bool { return ceilingsReached(q, c, points) }
 		cs = append(cs, c)
 	}
-	add(coreD0, coreDm)
-	add(coreD0, coreDm, coreRoof, coreSharp)
-	add(coreD0, coreDm, coreIO, coreSharp)
-	add(coreD0, coreDm, coreRoof, coreIO, coreSharp)
+	add()
+	for _, ceilings := range [][]int{{coreRoof}, {coreIO}, {coreRoof, coreIO}} {
+		add(ceilings...)
+		add(append(slices.Clone(ceilings), coreSharp)...)
+		if ceilings[0] == coreRoof {
+			add(append([]int{coreWait}, ceilings...)...)
+			add(append([]int{coreWait}, append(slices.Clone(ceilings), coreSharp)...)...)
+		}
+	}
+	slices.SortStableFunc(cs, func(a, b candidate) int { return len(a.free) - len(b.free) })
 	return cs
 }
 
 // hardKnee is the sharpness from which the p-norm cannot be told from a
-// minimum: at the knee of two terms it is 0.35 % low.
+// maximum: at the knee of two terms it is 0.35 % off.
 const hardKnee = 200
 
 // ceilingsReached says whether each ceiling of c holds some point to within a
@@ -318,8 +378,8 @@ func coreBounds(points []Point) (lower, upper []float64) {
 	}
 	const small, large = 1e-4, 10
 	top, rate = max(top, 1), max(rate, mpps*small)
-	return []float64{math.Log(small / fastest), math.Log(small / (fastest * top)), math.Log(rate / large), math.Log(mpps / large), 0},
-		[]float64{math.Log(large / slowest), math.Log(large / (slowest / top)), math.Log(rate * large), math.Log(mpps * large), math.Log(hardKnee)}
+	return []float64{math.Log(small / fastest), math.Log(small / (fastest * top)), math.Log(small / rate), math.Log(rate / large), math.Log(mpps / large), 0},
+		[]float64{math.Log(large / slowest), math.Log(large / (slowest / top)), math.Log(large / slowest), math.Log(rate * large), math.Log(mpps * large), math.Log(hardKnee)}
 }
 
 // coreStarts enumerates the roof (the rate of each place, since one of them
@@ -334,7 +394,7 @@ func coreStarts(points []Point, c candidate) [][]float64 {
 	if has(coreIO) {
 		ios = levels(points, func(p Point) float64 { return p.Mpps })
 	}
-	sharps := []float64{hardKnee}
+	sharps := []float64{math.Inf(1)}
 	if has(coreSharp) {
 		sharps = []float64{4, 16, 64}
 	}
@@ -352,7 +412,7 @@ func coreStarts(points []Point, c candidate) [][]float64 {
 			}
 			d0, dm := line(below, 0, has(coreDm))
 			for _, sharp := range sharps {
-				q := []float64{math.Log(d0), math.Log(dm), math.Log(roof), math.Log(io), math.Log(sharp)}
+				q := []float64{math.Log(d0), math.Log(dm), math.Log(0.5 / roof), math.Log(roof), math.Log(io), math.Log(sharp)}
 				for j := range q {
 					if has(j) {
 						q[j] = min(max(q[j], c.lower[j]), c.upper[j])

@@ -67,20 +67,32 @@ func TestStartsFindTheBestOptimum(t *testing.T) {
 	}
 }
 
-func TestGradient(t *testing.T) {
+func TestGradients(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 1))
-	for range 1000 {
-		q := []float64{math.Log(0.02 + 0.05*rng.Float64()), 8 * rng.Float64(), math.Log(0.001 + 0.01*rng.Float64()), math.Log(100 + 150*rng.Float64())}
-		p := Point{Intensity: float64(rng.IntN(30))}
-		g := make([]float64, curveParams)
-		curveGrad(q)(p, g)
+	log := func(low, high float64) float64 { return math.Log(low + (high-low)*rng.Float64()) }
+	for k := range 2000 {
+		p := Point{Intensity: float64(rng.IntN(30)), Cores: 1 + rng.IntN(50)}
+		q := []float64{log(0.02, 0.07), 8 * rng.Float64(), log(0.001, 0.011), log(100, 250)}
+		f, grad := curveLogT, curveGrad
+		if k%2 == 0 {
+			q = []float64{log(0.2, 0.7), log(0.01, 0.06), log(0.001, 0.01), log(100, 250), log(20, 60), log(4, 50)}
+			f, grad = coreLogT, coreGrad
+			if k%4 == 0 {
+				q[coreSharp] = math.Inf(1)
+			}
+		}
+		g := make([]float64, len(q))
+		grad(q)(p, g)
 		for j := range q {
+			if math.IsInf(q[j], 0) {
+				continue
+			}
 			const h = 1e-6
 			up, down := append([]float64{}, q...), append([]float64{}, q...)
 			up[j] += h
 			down[j] -= h
-			if want := (curveLogT(up)(p) - curveLogT(down)(p)) / (2 * h); math.Abs(g[j]-want) > 1e-5 {
-				t.Errorf("∂lnT/∂q[%d] at %v, i = %v: %v, by differences %v", j, q, p.Intensity, g[j], want)
+			if want := (f(up)(p) - f(down)(p)) / (2 * h); math.Abs(g[j]-want) > 1e-5 {
+				t.Errorf("∂lnT/∂q[%d] at %v, %+v: %v, by differences %v", j, q, p, g[j], want)
 			}
 		}
 	}

@@ -63,10 +63,12 @@ type Options struct {
 // Result is a fitted roofline. Throughput on N cores at intensity i is
 //
 //	1/T = max(A + C·e^(−B/i)·i, i/Roof)                    (eq1: B = 0; eq2)
-//	1/T = ‖(D0 + i·Dm)/N, i/Roof, 1/IO‖ in the p-norm      (cores: p = Sharpness)
+//	1/T = ‖1/S, i/Roof, 1/IO‖ in the p-norm                (cores: p = Sharpness, ∞ without one)
+//	N = S·(D0 + i·Dm + i·Wait·i·S/Roof)
 //
 // with the terms left out whose parameter the form does not have; Mpps is that
-// function. A, C, D0 and Dm are µs, Roof Mops/s, IO Mpps; A and C of the cores
+// function. S is what the cores alone would do, an access waiting up to Wait
+// longer as the memory fills. A, C, D0, Dm and Wait are µs, Roof Mops/s, IO Mpps; A and C of the cores
 // form are D0 and Dm over the largest number of cores measured. A Roof that is
 // not identified carries the largest rate measured as a lower bound.
 type Result struct {
@@ -77,6 +79,7 @@ type Result struct {
 	Roof       model.Value   `json:"roof_mops"`
 	D0         model.Value   `json:"d0_us"`
 	Dm         model.Value   `json:"dm_us"`
+	Wait       model.Value   `json:"wait_us"`
 	IO         model.Value   `json:"io_mpps"`
 	Sharpness  model.Value   `json:"sharpness"`
 	Quality    model.Quality `json:"quality"`
@@ -505,7 +508,8 @@ func (r *Result) values(points []Point, s lm.Solution) {
 	if r.Form == Cores {
 		r.D0, r.Dm = value(coreD0, notFitted), value(coreDm, "not identified: one intensity cannot tell the cost of an access")
 		r.Roof, r.IO = value(coreRoof, "not identified: no point on the memory's roof"), value(coreIO, "not identified: no point on the I/O ceiling")
-		r.Sharpness = value(coreSharp, "not identified: no knee was measured")
+		r.Wait = value(coreWait, "no wait at a busy memory shows")
+		r.Sharpness = value(coreSharp, "a hard knee predicts as well")
 		r.A, r.C = over(r.D0, float64(most)), over(r.Dm, float64(most))
 		r.B = model.Value{Note: "the cores form has no Eq. 2 term"}
 	} else {
@@ -513,7 +517,9 @@ func (r *Result) values(points []Point, s lm.Solution) {
 		r.Roof = value(curveRoof, fmt.Sprintf("not identified: fewer than %d intensities lie past a knee", wellPast))
 		r.B = value(curveB, "0: Eq. 1 has no queuing term")
 		note := "not identified: all points are on the same number of cores"
-		r.D0, r.Dm, r.IO, r.Sharpness = model.Value{Note: note}, model.Value{Note: note}, model.Value{Note: note}, model.Value{Note: note}
+		for _, v := range []*model.Value{&r.D0, &r.Dm, &r.Wait, &r.IO, &r.Sharpness} {
+			v.Note = note
+		}
 	}
 	if !r.Roof.Identified {
 		for _, p := range points {
