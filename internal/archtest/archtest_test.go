@@ -157,3 +157,84 @@ func TestFindings(t *testing.T) {
 		t.Error("a file that does not parse is passed over")
 	}
 }
+
+// TestDependenciesAreExplained: docs/dependencies.md has a row for each module
+// that the house imports and each tool, and none for others.
+func TestDependenciesAreExplained(t *testing.T) {
+	mod, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile("../../docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	required, direct := modules(string(mod))
+	var explained []string
+	for row := range strings.Lines(string(doc)) {
+		if name, ok := strings.CutPrefix(row, "| `"); ok {
+			name, _, _ = strings.Cut(name, "`")
+			explained = append(explained, name)
+		}
+	}
+	for _, m := range direct {
+		if !slices.Contains(explained, m) {
+			t.Errorf("docs/dependencies.md gives no reason for %s", m)
+		}
+	}
+	for _, m := range explained {
+		if !slices.Contains(required, m) {
+			t.Errorf("docs/dependencies.md explains %s, which go.mod does not require", m)
+		}
+	}
+}
+
+// modules returns the modules that a go.mod requires, and those of them that
+// are required directly.
+func modules(mod string) (required, direct []string) {
+	var tools []string
+	for line := range strings.Lines(mod) {
+		code, comment, _ := strings.Cut(line, "//")
+		f := strings.Fields(strings.TrimPrefix(strings.TrimSpace(code), "require "))
+		switch {
+		case len(f) == 2 && f[0] == "tool":
+			tools = append(tools, f[1])
+		case len(f) == 2 && strings.HasPrefix(f[1], "v"):
+			required = append(required, f[0])
+			if strings.TrimSpace(comment) != "indirect" {
+				direct = append(direct, f[0])
+			}
+		}
+	}
+	for _, m := range required {
+		for _, tool := range tools {
+			if strings.HasPrefix(tool, m+"/") && !slices.Contains(direct, m) {
+				direct = append(direct, m)
+			}
+		}
+	}
+	return required, direct
+}
+
+func TestModules(t *testing.T) {
+	required, direct := modules(`module nicprof
+
+go 1.26.0
+
+tool example.org/lint/cmd/lint
+
+require example.org/one v1.0.0
+
+require (
+	example.org/two/v2 v2.0.1
+	example.org/far v0.0.0-20260101000000-000000000000 // indirect
+	example.org/lint v0.1.0 // indirect
+)
+`)
+	if want := []string{"example.org/one", "example.org/two/v2", "example.org/far", "example.org/lint"}; !slices.Equal(required, want) {
+		t.Errorf("required %q, want %q", required, want)
+	}
+	if want := []string{"example.org/one", "example.org/two/v2", "example.org/lint"}; !slices.Equal(direct, want) {
+		t.Errorf("direct %q, want %q", direct, want)
+	}
+}
