@@ -166,6 +166,7 @@ func (f *resourceFit) starts(b *board.Board, samples []microbench.Sample) {
 		base := &m.Bases[i]
 		core, access := coreStarts(base, samples)
 		f.start(&base.CoreUS, core, weakPrior)
+		f.start(&base.WaitUS, core/4, weakPrior)
 		f.start(&base.AccessUS, access, weakPrior)
 		f.start(&base.IOMpps, base.BareMpps.Value*1.001, firmPrior)
 		f.start(&base.LockUS, core/50, weakPrior)
@@ -200,7 +201,6 @@ func (f *resourceFit) starts(b *board.Board, samples []microbench.Sample) {
 	f.start(&q.CoreWait, 0.5, weakPrior)
 	f.params[len(f.params)-1].upper = 2
 	f.start(&q.Outer, 15, weakPrior)
-	f.start(&q.BaseWaitUS, 0.5, weakPrior)
 	f.start(&q.Depth, 32, weakPrior)
 	for _, mem := range m.Memories {
 		q.Latency = append(q.Latency, model.Latency{Memory: mem.Name})
@@ -448,7 +448,7 @@ func (f *resourceFit) touches(s *microbench.Sample) []int {
 	}
 	add(&q.CoreWait)
 	add(&q.Outer)
-	add(&q.BaseWaitUS)
+	add(&base.WaitUS)
 	access := func(a *program.Access) {
 		add(&base.AccessUS)
 		add(&q.Depth)

@@ -112,8 +112,8 @@ type Demand struct {
 	US       Value  `json:"us"`
 }
 
-// Base is a base program as fitted: CoreUS of one core a packet, AccessUS of
-// one core a memory command, LockUS of one core a lock taken, the packet-I/O
+// Base is a base program as fitted: CoreUS of one core a packet, WaitUS that a
+// packet waits outside its core, AccessUS of one core a memory command, LockUS of one core a lock taken, the packet-I/O
 // ceiling, and its own time on the memories' engines. BareMpps is its rate
 // without any access.
 type Base struct {
@@ -124,6 +124,7 @@ type Base struct {
 	BareMpps  Value    `json:"bare_mpps"`
 	IOMpps    Value    `json:"io_mpps"`
 	CoreUS    Value    `json:"core_us"`
+	WaitUS    Value    `json:"wait_us"`
 	AccessUS  Value    `json:"access_us"`
 	LockUS    Value    `json:"lock_us"`
 	Demand    []Demand `json:"demand,omitempty"`
@@ -242,14 +243,12 @@ type (
 // Queueing says how the resources' bounds meet. A core's contexts wait for each
 // other CoreWait times as long as exponential service would make them, 0..1.
 // Outer joins all resources: 1/T is the norm (Σ D^p)^(1/p) of the times, p → ∞
-// being the hard bottleneck law. BaseWaitUS is the time that a packet of the
-// base waits outside its core, and Latency a command's round trip by memory, µs.
+// being the hard bottleneck law. Latency is a command's round trip by memory.
 // Depth is the number of commands that an engine has in flight: busy lines
 // beyond it stay idle.
 type Queueing struct {
 	CoreWait   Value     `json:"core_wait"`
 	Outer      Value     `json:"outer"`
-	BaseWaitUS Value     `json:"base_wait_us"`
 	Latency    []Latency `json:"latency"`
 	Depth      Value     `json:"depth"`        // commands in flight of an engine
 	LockMemory string    `json:"lock_memory"`  // where lock words lie

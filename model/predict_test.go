@@ -30,7 +30,7 @@ func published() *Model {
 				Engines: []Engine{{Mode: program.Bulk, MaxBytes: 128, Front: "emem"}, {Mode: program.Atomic, MaxBytes: 32, Front: "emem"}}},
 		},
 		Bases: []Base{{Name: "profiling", Cores: 54, Threads: 8, PerPacket: true, BareMpps: known(25), IOMpps: known(25),
-			CoreUS: known(1.9), AccessUS: known(0.05)}},
+			CoreUS: known(1.9), WaitUS: known(0.5), AccessUS: known(0.05)}},
 		Rooflines: []Roofline{
 			curve("emem", program.Read, program.Atomic, 4, missing, 0.04, 3.999, 0.005),
 			curve("emem", program.Write, program.Atomic, 4, missing, 0.07, 1.147, 0.014),
@@ -260,7 +260,7 @@ func withCosts(m *Model) *Model {
 			m.Costs = append(m.Costs, cost)
 		}
 	}
-	m.Queueing = Queueing{CoreWait: known(0.5), Outer: known(12), BaseWaitUS: known(0.6), Depth: known(32), LockMemory: "imem", TestUS: known(0.005), SpinUS: known(0.025), TurnUS: known(0.3),
+	m.Queueing = Queueing{CoreWait: known(0.5), Outer: known(12), Depth: known(32), LockMemory: "imem", TestUS: known(0.005), SpinUS: known(0.025), TurnUS: known(0.3),
 		Latency: []Latency{{Memory: "imem", US: known(0.25)}, {Memory: "emem", US: known(0.3), MissUS: known(0.3)}}}
 	m.Changed()
 	return m

@@ -140,7 +140,7 @@ func (m *Model) resources(j *job, out *resourceTimes) error {
 		}
 	}
 	core := j.coreTime()
-	trip := core + q.BaseWaitUS.Value // unloaded round trip of a packet
+	trip := core + j.base.WaitUS.Value // unloaded round trip of a packet
 	var banks [maxResources]float64
 	var lines [maxResources]float64 // by access: its array's hottest line
 	var same, repeat [maxResources]float64
