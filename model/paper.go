@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"slices"
 
 	"nicprof/internal/fault"
 )
@@ -135,24 +136,32 @@ func (j *job) curve(a *access, bytes int) (*Roofline, error) {
 	}
 	for n := bytes; n <= 128; n += 4 {
 		if rs := j.x.curves[curveKey{c, n}]; rs != nil {
-			return bySpan(rs, span), nil
+			return bySpan(rs, span, j.base.Name), nil
 		}
 	}
 	for n := bytes; n >= 4; n -= 4 {
 		if rs := j.x.curves[curveKey{c, n}]; rs != nil {
-			return bySpan(rs, span), nil
+			return bySpan(rs, span, j.base.Name), nil
 		}
 	}
 	return nil, fault.Inputf("the model has no roofline of %s: it was fitted without one", c)
 }
 
-func bySpan(rs []*Roofline, span int64) *Roofline {
+// bySpan takes the curves of the program's own base, or all if it has none: a
+// sweep measures few points of a curve on the other bases.
+func bySpan(rs []*Roofline, span int64, base string) *Roofline {
+	own := slices.ContainsFunc(rs, func(r *Roofline) bool { return r.Base == base })
+	var last *Roofline
 	for _, r := range rs {
+		if own && r.Base != base {
+			continue
+		}
+		last = r
 		if r.Span >= span {
-			return r
+			break
 		}
 	}
-	return rs[len(rs)-1]
+	return last
 }
 
 // refit fits Eq. 2 to the group's combined curve over 1..25 accesses, as the
