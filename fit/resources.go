@@ -22,7 +22,9 @@ type resourceFit struct {
 	sigma   []float64 // relative standard errors
 	params  []*param
 	at      map[*model.Value]int
-	touched [][]int // parameters by sample
+	ties    map[*model.Value]tie   // by the tied number
+	tied    map[*model.Value][]tie // by the numbers that it follows
+	touched [][]int                // parameters by sample
 }
 
 // param is one fitted number. It is fitted relative to its start, which also is
@@ -56,7 +58,7 @@ func (f *resourceFit) start(v *model.Value, at, prior float64) {
 // fitResources fills Costs, Queueing, Stateless, the bases' and locks' times,
 // and judges all rules on held-out samples.
 func fitResources(m *model.Model, b *board.Board, samples []microbench.Sample, r *Report) error {
-	f := &resourceFit{m: m, at: map[*model.Value]int{}}
+	f := &resourceFit{m: m, at: map[*model.Value]int{}, ties: map[*model.Value]tie{}, tied: map[*model.Value][]tie{}}
 	f.starts(b, samples)
 	m.Changed()
 	for i, p := range f.params {
@@ -185,19 +187,21 @@ func (f *resourceFit) starts(b *board.Board, samples []microbench.Sample) {
 			f.start(&base.Demand[j].US, 0.1/base.BareMpps.Value, weakPrior)
 		}
 	}
+	var seen []measuredSpans
 	for _, c := range classes(samples) {
 		for _, bytes := range sizes(m, samples, c) {
-			m.Costs = append(m.Costs, f.costStart(samples, c, bytes))
+			cost, spans := f.costStart(samples, c, bytes)
+			m.Costs, seen = append(m.Costs, cost), append(seen, spans)
 		}
 	}
 	for i := range m.Costs {
-		c := &m.Costs[i]
-		for _, v := range times(c) {
-			if v.Value > 0 {
+		for k, v := range times(&m.Costs[i]) {
+			if seen[i].of(k) && v.Value > 0 {
 				f.start(v, v.Value, weakPrior)
 			}
 		}
 	}
+	f.tieSizes(seen)
 	f.start(&q.CoreWait, 0.5, weakPrior)
 	f.params[len(f.params)-1].upper = 2
 	f.start(&q.Outer, 15, weakPrior)
@@ -227,8 +231,76 @@ func (f *resourceFit) starts(b *board.Board, samples []microbench.Sample) {
 	}
 }
 
+// times lists a cost's numbers in the order that measuredSpans.of knows.
 func times(c *model.Cost) []*model.Value {
 	return []*model.Value{&c.Front, &c.Bank, &c.Line, &c.Same, &c.Miss, &c.MissFront}
+}
+
+// measuredSpans says on which spans a command size was measured alone: few
+// elements of one bank, one element, more than the cache holds.
+type measuredSpans struct{ bank, line, miss bool }
+
+func (s measuredSpans) of(k int) bool {
+	return [...]bool{true, s.bank, s.line, s.line, s.miss, s.miss}[k]
+}
+
+// tie makes a number follow those of the next smaller and larger size that were
+// measured on the span that shows it.
+type tie struct {
+	v, lo, hi *model.Value
+	share     float64 // of hi
+}
+
+func (t tie) follow() { t.v.Value = t.lo.Value + t.share*(t.hi.Value-t.lo.Value) }
+
+// tieSizes ties what a size was not measured for to its neighbours.
+func (f *resourceFit) tieSizes(seen []measuredSpans) {
+	costs := f.m.Costs
+	for i := range costs {
+		for k, v := range times(&costs[i]) {
+			if seen[i].of(k) {
+				continue
+			}
+			lo, hi := -1, -1
+			for o := range costs {
+				if costs[o].Class != costs[i].Class || !seen[o].of(k) {
+					continue
+				}
+				if b := costs[o].Bytes; b < costs[i].Bytes && (lo < 0 || b > costs[lo].Bytes) {
+					lo = o
+				} else if b > costs[i].Bytes && (hi < 0 || b < costs[hi].Bytes) {
+					hi = o
+				}
+			}
+			switch {
+			case lo < 0 && hi < 0:
+				v.Note = "not measured on a span that shows it"
+				continue
+			case lo < 0:
+				lo = hi
+			case hi < 0:
+				hi = lo
+			}
+			t := tie{v: v, lo: times(&costs[lo])[k], hi: times(&costs[hi])[k]}
+			if lo != hi {
+				t.share = float64(costs[i].Bytes-costs[lo].Bytes) / float64(costs[hi].Bytes-costs[lo].Bytes)
+			}
+			v.Note = "between the measured sizes"
+			f.tied[t.lo] = append(f.tied[t.lo], t)
+			if lo != hi {
+				f.tied[t.hi] = append(f.tied[t.hi], t)
+			}
+			f.ties[v] = t
+			t.follow()
+		}
+	}
+}
+
+// follow updates what is tied to v.
+func (f *resourceFit) follow(v *model.Value) {
+	for _, t := range f.tied[v] {
+		t.follow()
+	}
 }
 
 // coreStarts takes a base's time a packet from the fewest cores it was measured
@@ -315,19 +387,15 @@ func sizes(m *model.Model, samples []microbench.Sample, c model.Class) []int {
 // costStart reads a command's times from the slopes of its curves at the
 // highest intensities: over the default span its front's, over one element its
 // line's, over elements of one bank its bank's, beyond the cache its DRAM's.
-func (f *resourceFit) costStart(samples []microbench.Sample, c model.Class, bytes int) model.Cost {
-	cost := model.Cost{Class: c, Bytes: bytes}
+func (f *resourceFit) costStart(samples []microbench.Sample, c model.Class, bytes int) (cost model.Cost, seen measuredSpans) {
+	cost = model.Cost{Class: c, Bytes: bytes}
 	var mem *model.Memory
 	for i := range f.m.Memories {
 		if f.m.Memories[i].Name == c.Memory {
 			mem = &f.m.Memories[i]
 		}
 	}
-	type top struct {
-		i, us         float64 // at the highest intensity: time a packet
-		draws, stride float64
-	}
-	spans := map[int64]*top{}
+	spans := map[int64]*spanData{}
 	var order []int64
 	for i := range samples {
 		s := &samples[i]
@@ -342,33 +410,31 @@ func (f *resourceFit) costStart(samples []microbench.Sample, c model.Class, byte
 		}
 		t := spans[a.Span]
 		if t == nil {
-			t = &top{}
+			t = &spanData{}
 			spans[a.Span] = t
 			order = append(order, a.Span)
 		}
-		if a.PerPacket >= t.i {
-			*t = top{a.PerPacket, max(1/s.Mpps-0.8/base.BareMpps.Value, 0.02/s.Mpps), a.PerPacket, float64(a.Stride)}
-			if base.PerPacket {
-				t.draws = 1
-			}
-		}
+		t.add(a, 1/s.Mpps, base)
 	}
 	slices.Sort(order)
 	spread, one, few := 0.0, 0.0, 0.0
 	for _, span := range order {
 		t := spans[span]
-		us, size := t.us/t.i, float64(span)*t.stride
+		size := float64(span) * t.stride
 		switch {
 		case mem.CacheBytes > 0 && size > float64(mem.CacheBytes):
-			extra := max(t.us-t.i*spread, t.us/50) / t.draws / (1 - 0.9*float64(mem.CacheBytes)/size)
+			seen.miss = true
+			extra := max(t.us-0.4*t.bare-t.i*spread, t.us/50) / t.draws / (1 - 0.9*float64(mem.CacheBytes)/size)
 			cost.Miss.Value = max(cost.Miss.Value, extra)
 			cost.MissFront.Value = cost.Miss.Value / 4
 		case span == 1:
-			one = us
+			seen.line = true
+			one = t.slope()
 		case size <= float64(mem.BankBytes):
-			few = us
+			seen.bank = true
+			few = t.slope()
 		default:
-			spread = us // the largest resident span comes last
+			spread = t.slope() // the largest resident span comes last
 		}
 	}
 	if spread == 0 {
@@ -382,7 +448,38 @@ func (f *resourceFit) costStart(samples []microbench.Sample, c model.Class, byte
 	if one > more*max(spread, few) {
 		cost.Line.Value, cost.Same.Value = one, one
 	}
-	return cost
+	return cost, seen
+}
+
+// spanData is what the samples of one span say: the two highest intensities.
+type spanData struct {
+	i, us         float64 // the highest, with its time a packet
+	before, less  float64 // the one before
+	bare          float64 // time of the bare base
+	draws, stride float64 // elements chosen a packet
+}
+
+func (t *spanData) add(a program.Access, us float64, base *model.Base) {
+	switch {
+	case a.PerPacket > t.i:
+		t.before, t.less = t.i, t.us
+		t.i, t.us = a.PerPacket, us
+		t.bare, t.stride, t.draws = 1/base.BareMpps.Value, float64(a.Stride), a.PerPacket
+		if base.PerPacket {
+			t.draws = 1
+		}
+	case a.PerPacket < t.i && a.PerPacket > t.before:
+		t.before, t.less = a.PerPacket, us
+	}
+}
+
+// slope is the time of one more access at the highest intensities.
+func (t *spanData) slope() float64 {
+	const apart = 0.8
+	if t.before > 0 && t.before < apart*t.i && t.us > t.less {
+		return (t.us - t.less) / (t.i - t.before)
+	}
+	return max(t.us-0.4*t.bare, 0.1*t.us) / t.i
 }
 
 func classOf(a program.Access) model.Class {
@@ -462,6 +559,10 @@ func (f *resourceFit) touches(s *microbench.Sample) []int {
 			if c := &m.Costs[i]; c.Class == classOf(*a) && f.near(c, a.Bytes) {
 				for _, v := range times(c) {
 					add(v)
+					if t, ok := f.ties[v]; ok {
+						add(t.lo)
+						add(t.hi)
+					}
 				}
 			}
 		}
@@ -525,6 +626,7 @@ func (f *resourceFit) near(c *model.Cost, n int) bool {
 func (f *resourceFit) set(p []float64) {
 	for i, x := range p {
 		f.params[i].v.Value = x * f.params[i].start
+		f.follow(f.params[i].v)
 	}
 }
 
@@ -564,10 +666,13 @@ func (f *resourceFit) solve(iterations int) (lm.Solution, error) {
 				v := f.params[j].v
 				at := v.Value
 				v.Value = at * (1 + h)
+				f.follow(v)
 				up := residual(i)
 				v.Value = at * (1 - h)
+				f.follow(v)
 				down := residual(i)
 				v.Value = at
+				f.follow(v)
 				jac[i*k+j] = (up - down) / (2 * h * p[j])
 			}
 		}
@@ -609,10 +714,12 @@ func (f *resourceFit) refine() {
 			for _, x := range []float64{p.start, 0.3 * at, 0.6 * at, 0.85 * at, 0.95 * at, 1.05 * at, 1.15 * at, 1.6 * at, 3 * at} {
 				old := p.v.Value
 				p.v.Value = min(max(x, p.lower*p.start), p.upper*p.start)
+				f.follow(p.v)
 				if loss := f.loss(users[j]); loss < best {
 					best = loss
 				} else {
 					p.v.Value = old
+					f.follow(p.v)
 				}
 			}
 		}
@@ -630,10 +737,16 @@ func (f *resourceFit) choose(c *model.Cost, users [][]int) {
 	samples := users[front]
 	best := f.loss(samples)
 	keep := *c
+	put := func(x model.Cost) {
+		*c = x
+		for _, v := range times(c) {
+			f.follow(v)
+		}
+	}
 	optional := []*model.Value{&c.Bank, &c.Line, &c.Same}
 	for mask := range 1 << len(optional) {
 		for _, fromStart := range []bool{false, true} {
-			*c = keep
+			put(keep)
 			if fromStart {
 				c.Front.Value = f.params[front].start
 			}
@@ -643,8 +756,7 @@ func (f *resourceFit) choose(c *model.Cost, users [][]int) {
 					if mask&(1<<k) == 0 {
 						v.Value *= off
 					}
-				} else if mask&(1<<k) != 0 {
-					mask &^= 1 << k // the data show none
+					f.follow(v)
 				}
 			}
 			if loss := f.loss(samples); loss < best {
@@ -652,7 +764,7 @@ func (f *resourceFit) choose(c *model.Cost, users [][]int) {
 			}
 		}
 	}
-	*c = keep
+	put(keep)
 }
 
 // loss is Huber's over some samples, without priors.

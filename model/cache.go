@@ -38,21 +38,11 @@ func (j *job) missesOf(mem *memoryIndex) {
 		if a.mem != mem {
 			continue
 		}
-		if a.Popularity == "zipf" && a.span > 1 {
+		if a.skewed() {
 			ps = a.ranks(ps, j.draws(a))
-			continue
+		} else if j.firstUniform(k) == k {
+			ps = append(ps, population{a.cacheLines(), j.lineRate(k)})
 		}
-		if j.firstOfArray(k) != k {
-			continue
-		}
-		rate := 0.0
-		for o := range j.accesses {
-			if b := &j.accesses[o]; j.firstOfArray(o) == k && b.Popularity != "zipf" {
-				rate += j.draws(b)
-			}
-		}
-		lines := a.cacheLines()
-		ps = append(ps, population{lines, rate * a.linesEach() / lines})
 	}
 	t := characteristic(ps, capacity)
 	var one [64]population
@@ -63,18 +53,15 @@ func (j *job) missesOf(mem *memoryIndex) {
 		}
 		draws := j.draws(a)
 		ratio := 0.0
-		if a.Popularity == "zipf" && a.span > 1 {
-			hits := 0.0
+		if a.skewed() {
+			missed, all := 0.0, 0.0
 			for _, p := range a.ranks(one[:0], draws) {
-				hits += p.lines * p.rate * math.Exp(-p.rate*t)
+				all += p.lines * p.rate
+				missed += p.lines * p.rate * math.Exp(-p.rate*t)
 			}
-			ratio = hits / (draws * a.linesEach())
+			ratio = missed / all
 		} else {
-			for _, p := range ps {
-				if p.lines == a.cacheLines() {
-					ratio = math.Exp(-p.rate * t)
-				}
-			}
+			ratio = math.Exp(-j.lineRate(j.firstUniform(k)) * t)
 		}
 		// commands that miss: a command of several lines misses once
 		perCommand := math.Ceil(math.Min(float64(a.Bytes), float64(a.engine.MaxBytes)) / float64(mem.CacheLine))
@@ -94,6 +81,33 @@ func (j *job) firstOfArray(k int) int {
 	return k
 }
 
+// firstUniform returns the first uniform access to the same array.
+func (j *job) firstUniform(k int) int {
+	a := &j.accesses[k]
+	for o := range k {
+		if b := &j.accesses[o]; b.mem == a.mem && b.span == a.span && b.stride == a.stride && !b.skewed() {
+			return o
+		}
+	}
+	return k
+}
+
+// lineRate is how often a packet hits one line of a uniform array, by all of
+// its uniform accesses; k is their first.
+func (j *job) lineRate(k int) float64 {
+	rate := 0.0
+	for o := range j.accesses {
+		if b := &j.accesses[o]; !b.skewed() && b.mem == j.accesses[k].mem && j.firstUniform(o) == k {
+			rate += j.draws(b)
+		}
+	}
+	a := &j.accesses[k]
+	perLine := max(1, float64(a.mem.CacheLine)/float64(a.stride))
+	return rate * min(1, perLine/float64(a.span))
+}
+
+func (a *access) skewed() bool { return a.Popularity == "zipf" && a.span > 1 }
+
 // draws is the number of elements that an access chooses a packet.
 func (j *job) draws(a *access) float64 {
 	if j.base.PerPacket {
@@ -101,9 +115,6 @@ func (j *job) draws(a *access) float64 {
 	}
 	return a.PerPacket
 }
-
-// linesEach is the number of cache lines that one element touches.
-func (a *access) linesEach() float64 { return math.Ceil(float64(a.Bytes) / float64(a.mem.CacheLine)) }
 
 // cacheLines is the cache that the array takes: elements further apart than a
 // line leave sets unused, so they count with their distance.

@@ -80,8 +80,8 @@ func (m *Model) lockDemand(j *job, us []float64, w *lockWork) float64 {
 // lockTime solves lock l: the time of one packet on its hottest element. A
 // spinning context sends attempts through the same engine as the holder's
 // commands, so the hold time grows with the number of spinners, and that falls
-// with the rate. Of several rates that hold the lowest counts: it is where a
-// burst leaves a board.
+// with the rate. Several rates may hold: packet I/O hands packets over one by
+// one, so a board starts without spinners and falls to the first that holds.
 func (m *Model) lockTime(j *job, l int, us []float64, core, trip, free float64, w *lockWork, out *resourceTimes) float64 {
 	lock := &j.p.Locks[l]
 	f := m.lock(lock.Idiom, j.base.Name)
@@ -98,13 +98,17 @@ func (m *Model) lockTime(j *job, l int, us []float64, core, trip, free float64, 
 		}
 		n := a.PerPacket * a.commands()
 		h.fixed += n * j.base.AccessUS.Value
-		if !slices.Contains(a.engine.Posted, a.Op) {
+		posted := slices.Contains(a.engine.Posted, a.Op)
+		if !posted {
 			h.turns += n
-			if a.engine.front == w.front {
-				h.through += n
-			} else {
-				h.fixed += n*a.mem.latency.US.Value + a.missing*a.mem.latency.MissUS.Value
-			}
+		}
+		switch {
+		case a.engine.front == w.front && posted:
+			h.admitted += n
+		case a.engine.front == w.front:
+			h.through += n
+		case !posted:
+			h.fixed += n*a.mem.latency.US.Value + a.missing*a.mem.latency.MissUS.Value
 		}
 	}
 	h.latency = w.memory.latency.US.Value
@@ -118,24 +122,27 @@ func (m *Model) lockTime(j *job, l int, us []float64, core, trip, free float64, 
 	// queues over all elements, balanced at the worst: k of n contexts' places
 	balance := 1 + (1/hot-1)/h.contexts
 	time := func(rate float64) float64 { return hot * h.hold(rate) * balance }
-	lo, top := 0.0, 1/free
-	const steps = 16
-	hi := top
-	for k := 1; k <= steps; k++ {
-		if rate := top * float64(k) / steps; rate*time(rate) >= 1 {
-			hi = rate
-			break
+	// from the rate without waiting down to the first that holds
+	hi := 1 / free
+	lo := hi
+	if hi*time(hi) > 1 {
+		const steps = 24
+		top := hi
+		for k := steps - 1; k >= 0; k-- {
+			if lo = top * float64(k) / steps; lo*time(lo) <= 1 {
+				break
+			}
+			hi = lo
 		}
-		lo = top * float64(k) / steps
-	}
-	for range 14 {
-		if mid := (lo + hi) / 2; mid*time(mid) >= 1 {
-			hi = mid
-		} else {
-			lo = mid
+		for range 14 {
+			if mid := (lo + hi) / 2; mid*time(mid) > 1 {
+				hi = mid
+			} else {
+				lo = mid
+			}
 		}
 	}
-	hold := h.hold(hi)
+	hold := h.hold(lo)
 	out.tLock[l], out.flow[l] = 1/hold, flow
 	return hot * hold * balance
 }
@@ -145,6 +152,7 @@ type holder struct {
 	q        *Queueing
 	fixed    float64 // µs that no load changes
 	through  float64 // commands through the lock's engine that the holder waits for
+	admitted float64 // posted ones: the holder waits for their place in the queue
 	turns    float64 // times that the holder waits for its core
 	latency  float64 // of an idle lock engine
 	contexts float64
@@ -171,5 +179,5 @@ func (h *holder) hold(rate float64) float64 {
 	left := max(least, 1-rate*h.front)
 	wait := max(h.latency, spinners*h.q.TestUS.Value/left-h.pause)
 	// the next attempt comes as soon as one of the element's spinners is back
-	return hold + h.through*wait + (h.pause+wait)/(1+spinners*h.hot)
+	return hold + h.through*wait + h.admitted*(wait-h.latency) + (h.pause+wait)/(1+spinners*h.hot)
 }
