@@ -64,7 +64,8 @@ func mixes(seed uint64, n int, sizes []int) []program.Program {
 }
 
 // planModel adds the sweep that the model is fitted on and returns its suite.
-// The quick one adds the curves of mixed sizes, which the paper's rules need.
+// The quick one adds the curves of mixed sizes, which the paper's rules need, at
+// a part of the standard suite's intensities.
 func planModel(b *bench, sizes []int) (suite string, err error) {
 	if b.env.Scale == experiments.Full {
 		return "standard", b.plan("standard", nil, nil)
@@ -72,9 +73,11 @@ func planModel(b *bench, sizes []int) (suite string, err error) {
 	if err := b.plan("quick", nil, nil); err != nil {
 		return "", err
 	}
+	intensities := []float64{2, 7, 15, 25}
 	return "quick", b.plan("standard", []string{microbench.GroupSingle}, func(w microbench.Workload) bool {
 		a := w.Program.Accesses
-		return w.Options.Cores == 0 && w.Program.Base == "profiling" && len(a) == 1 && slices.Contains(sizes, a[0].Bytes) &&
+		return w.Options.Cores == 0 && w.Program.Base == "profiling" && len(a) == 1 &&
+			slices.Contains(sizes, a[0].Bytes) && slices.Contains(intensities, a[0].PerPacket) &&
 			a[0].Span == b.driver.Board().Memory(a[0].Memory).DefaultSpan && inPaper(model.Class{Op: a[0].Op})
 	})
 }
