@@ -23,7 +23,7 @@ type Config struct {
 	Cores   int    // microengines, 0: the base's
 	Threads int    // contexts a microengine, 0: the base's
 	Seed    uint64 // of every stream
-	Warm    int    // packets before the measurement, 0: three rounds of the contexts
+	Warm    int    // packets before the measurement, 0: WarmRounds of all contexts
 	Packets int    // measured packets, 0: 6000
 	Batch   int    // packets a batch, 0: Packets/60
 	Profile bool   // account time by path
@@ -112,11 +112,7 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c Config) 
 		m.want = 6000
 	}
 	if m.warm == 0 {
-		m.warm = 3 * contexts
-		if slices.ContainsFunc(p.Locks, func(l program.Lock) bool { return l.Idiom != program.None }) {
-			// until the contexts have gathered at the hottest lock
-			m.warm = 40 * contexts
-		}
+		m.warm = WarmRounds(p) * contexts
 	}
 	if m.batch == 0 {
 		m.batch = max(1, m.want/60)
@@ -129,6 +125,15 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c Config) 
 	m.layTraffic(b, base, p, t)
 	m.layContexts()
 	return m, nil
+}
+
+// WarmRounds is how many packets a context takes before a measurement of p:
+// three, and with locks until the contexts have gathered at the hottest one.
+func WarmRounds(p program.Program) int {
+	if slices.ContainsFunc(p.Locks, func(l program.Lock) bool { return l.Idiom != program.None }) {
+		return 40
+	}
+	return 3
 }
 
 // layMemories builds the memories that the program or its base uses.

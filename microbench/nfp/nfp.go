@@ -38,10 +38,9 @@ const (
 	defaultPrecision = 0.005
 	defaultRuns      = 8
 	// runPackets is the length of one replication: short, since most workloads
-	// are precise after one. warmRounds is its warm-up in packets a context. A
-	// run that has not settled is repeated, longer, up to longestRun times that.
+	// are precise after one. A run that has not settled is repeated, longer, up
+	// to longestRun times that.
 	runPackets = 3000
-	warmRounds = 3
 	longestRun = 16
 	// contextBound is the utilisation under which no resource is the
 	// bottleneck: all contexts wait, and the latency of the path decides.
@@ -82,7 +81,7 @@ func (d *emulated) Measure(ctx context.Context, p program.Program, t traffic.Tra
 	for {
 		run, err := emu.Run(ctx, d.board, p, t, emu.Config{
 			Cores: o.Cores, Threads: o.Threads, Seed: replicationSeed(o.Seed, m.runs), Profile: o.Profile,
-			Warm: warmRounds * contexts * length, Packets: runPackets * length,
+			Warm: emu.WarmRounds(p) * contexts * length, Packets: runPackets * length,
 		})
 		if err != nil {
 			return microbench.Sample{}, err
