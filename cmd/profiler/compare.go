@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -83,15 +84,7 @@ func (a *app) printComparison(r *compare.Result) error {
 		return a.document(r)
 	}
 	if len(r.Changes) > 0 {
-		t := table.New("", r.Kind, "quantity", "old", "new", "change %", "95 %", "p", "")
-		for _, c := range r.Changes {
-			verdict := table.Good.Of("faster")
-			if c.Regression {
-				verdict = table.Bad.Of("slower")
-			}
-			t.Row(c.Key, c.Quantity, c.Old, c.New, signed(c.Percent), signed(c.Low)+" to "+signed(c.High), fmt.Sprintf("%.2g", c.P), verdict)
-		}
-		if err := a.print(t); err != nil {
+		if err := a.print(changesTable(r)); err != nil {
 			return err
 		}
 	}
@@ -108,6 +101,32 @@ func (a *app) printComparison(r *compare.Result) error {
 	}
 	return a.printf("%d compared: %d slower, %d faster, %d without a change of more than %g %%",
 		r.Compared, r.Regressions, len(r.Changes)-r.Regressions, r.Unchanged, r.Threshold)
+}
+
+// changesTable lists the changes of throughput of two runs, or of the numbers
+// of two models.
+func changesTable(r *compare.Result) *table.Table {
+	runs := r.Kind == compare.Runs
+	columns := []string{"part", "number", "old", "new", "change %", "95 %", "p", ""}
+	if runs {
+		columns = []string{"workload", "old Mpps", "new Mpps", "change %", "95 %", "p", ""}
+	}
+	t := table.New("", columns...)
+	for _, c := range r.Changes {
+		verdict, p := table.Good.Of("faster"), "<0.001"
+		if c.Regression {
+			verdict = table.Bad.Of("slower")
+		}
+		if c.P >= 0.001 {
+			p = fmt.Sprintf("%.3f", c.P)
+		}
+		cells := []any{c.Key, c.Quantity, c.Old, c.New, signed(c.Percent), signed(c.Low) + " to " + signed(c.High), p, verdict}
+		if runs {
+			cells = slices.Delete(cells, 1, 2)
+		}
+		t.Row(cells...)
+	}
+	return t
 }
 
 func signed(v float64) string { return fmt.Sprintf("%+.1f", v) }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -39,6 +40,9 @@ func newFitReport(m *model.Model, r *fit.Report) *fitReport {
 	}
 }
 
+// methods are the fitting methods, the default first.
+var methods = []string{"lm", "nelder-mead"}
+
 func (a *app) fit() *cobra.Command {
 	var out, method string
 	var raw []string
@@ -56,6 +60,9 @@ point of the workload that KEYS name.`,
   profiler fit rates.csv --set memory=emem,mode=atomic,bytes=4,span=1 --raw op=read,intensity=4,cores=25 raw.csv -o xdp.json`,
 		Args: exactArgs(1, "the directory of a run, a samples.jsonl or a CSV file of curves"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if !slices.Contains(methods, method) {
+				return fault.Inputf("--method %s: expected %s", method, strings.Join(methods, " or "))
+			}
 			in, err := a.readForFit(args[0], set, raw)
 			if err != nil {
 				return err
@@ -63,12 +70,15 @@ point of the workload that KEYS name.`,
 			if out == "" {
 				out = in.out
 			}
+			if err := needDir(out, "-o"); err != nil {
+				return err
+			}
 			in.options.Method = method
-			m, r, err := fit.Fit(in.samples, in.options)
+			m, r, err := fitSamples(c.Context(), in.samples, in.options)
 			if err != nil {
 				return err
 			}
-			if err := saveModel(m, out, "-o"); err != nil {
+			if err := saveModel(m, out); err != nil {
 				return err
 			}
 			rep := newFitReport(m, r)
@@ -86,10 +96,31 @@ point of the workload that KEYS name.`,
 	}
 	flags := c.Flags()
 	flags.StringVarP(&out, "out", "o", "", "model file (default: model.json, of a run in its directory)")
-	flags.StringVar(&method, "method", "lm", "fitting method: lm (Levenberg-Marquardt) or nelder-mead")
+	flags.StringVar(&method, "method", methods[0], "fitting method: lm (Levenberg-Marquardt) or nelder-mead")
 	flags.StringToStringVar(&set, "set", nil, "fill missing columns of a CSV file: `KEY=VALUE`,...")
 	flags.StringArrayVar(&raw, "raw", nil, "add one-second samples: `KEYS FILE`")
+	complete(c, "method", cobra.FixedCompletions(methods, cobra.ShellCompDirectiveNoFileComp))
 	return c
+}
+
+// fitSamples fits until ctx ends; then it returns ctx's error at once.
+func fitSamples(ctx context.Context, samples []microbench.Sample, o fit.Options) (*model.Model, *fit.Report, error) {
+	type result struct {
+		m   *model.Model
+		r   *fit.Report
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		m, r, err := fit.Fit(samples, o)
+		done <- result{m, r, err}
+	}()
+	select {
+	case f := <-done:
+		return f.m, f.r, f.err
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
 }
 
 // fitInput is what a fit starts from.
@@ -206,13 +237,19 @@ func (a *app) printFit(r *fitReport) error {
 	if err := a.printf("\n%d samples fitted, rule %s: R² %.4f, mean error %.1f %%, largest %.1f %%", q.N, r.Rule, q.R2, q.MAPE, q.MaxPct); err != nil {
 		return err
 	}
-	for i, f := range r.Findings {
-		if i == topFindings {
-			a.note("note: %d more findings; --json lists all", len(r.Findings)-i)
-			break
+	if len(r.Findings) > 0 {
+		t := table.New("Findings", "")
+		for _, f := range r.Findings[:min(len(r.Findings), topFindings)] {
+			t.Row(f)
 		}
-		if err := a.printf("finding: %s", f); err != nil {
+		if err := a.printf(""); err != nil {
 			return err
+		}
+		if err := a.print(t); err != nil {
+			return err
+		}
+		if more := len(r.Findings) - t.Len(); more > 0 {
+			a.note("note: %d more findings; --json lists all", more)
 		}
 	}
 	a.notes(r.Notes)
@@ -276,7 +313,7 @@ func matrixTable(pairs []model.Pair) *table.Table {
 	for i := range header {
 		columns = append(columns, fmt.Sprint(i+1))
 	}
-	t := table.New("Interference: H shared bottleneck (harmonic), M disjoint (minimum), ? not decided", columns...)
+	t := table.New("Interference: H shared (harmonic), M disjoint (minimum), ? not decided", columns...)
 	for i, row := range rows {
 		cells := []any{fmt.Sprint(i+1, "."), row[0]}
 		for _, verdict := range row[1:] {
@@ -294,6 +331,9 @@ func matrixTable(pairs []model.Pair) *table.Table {
 func locksTable(m *model.Model) *table.Table {
 	t := table.New("Locks, empty section", "idiom", "base", "one lock Mpps", "lock-free Mpps", "N_thread", "linear up to", "error %")
 	for _, l := range m.Locks {
+		if !l.LockMpps.Identified {
+			continue // a note says why
+		}
 		t.Row(string(l.Idiom), l.Base, value(l.LockMpps), value(l.FreeMpps), value(l.Threads), l.Linear, fmt.Sprintf("%.1f", l.ErrorPct))
 	}
 	return t
@@ -324,6 +364,15 @@ func bounds(v model.Value) string {
 		return "–"
 	}
 	return table.Number(v.Low) + " to " + table.Number(v.High)
+}
+
+// needDir complains about a file that cannot be made since its directory is not
+// there, before any work is done for it. flag names what chose its place.
+func needDir(path, flag string) error {
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+		return fault.Inputf("%s %s: there is no directory %s; make it, or choose another place", flag, path, filepath.Dir(path))
+	}
+	return nil
 }
 
 // openModel loads a model file, or that of a run's directory.

@@ -6,12 +6,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/google/pprof/profile"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 )
@@ -20,17 +23,21 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"profiler": m
 
 // TestScripts runs the command end to end, as users do.
 func TestScripts(t *testing.T) {
+	run := quickRun(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("NO_COLOR", "")
+			e.Setenv("RUN", run)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits,
 			"json":  jsonPaths,
+			"poll":  poll,
+			"tear":  tear,
 			"width": width,
 		},
 	})
@@ -91,6 +98,42 @@ func jsonPaths(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// poll FILE... waits until one of the files has a line.
+func poll(ts *testscript.TestScript, neg bool, args []string) {
+	for range 6000 {
+		for _, name := range args {
+			if data, err := os.ReadFile(ts.MkAbs(name)); err == nil && bytes.Contains(data, []byte("\n")) {
+				return
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	ts.Fatalf("nothing in %v after a minute", args)
+}
+
+// tear FROM TO LINE copies a file of lines, half of line LINE left out; 0 cuts
+// the copy in the middle of its last line and drops a third of the others.
+func tear(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: tear FROM TO LINE")
+	}
+	lines := strings.SplitAfter(strings.TrimSuffix(ts.ReadFile(args[0]), "\n"), "\n")
+	var at int
+	_, err := fmt.Sscan(args[2], &at)
+	ts.Check(err)
+	if at == 0 {
+		lines = lines[:len(lines)*2/3]
+		at = len(lines)
+		lines[at-1] = strings.TrimSuffix(lines[at-1], "\n")
+	}
+	half := lines[at-1][:len(lines[at-1])/2]
+	if at < len(lines) {
+		half += "\n"
+	}
+	lines[at-1] = half
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(strings.Join(lines, "")), 0o644))
+}
+
 // width FILE checks that no line of FILE is wider than 80 columns and that it
 // holds no escape sequence.
 func width(ts *testscript.TestScript, neg bool, args []string) {
@@ -114,6 +157,73 @@ func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	var out, errOut bytes.Buffer
 	code = execute(t.Context(), args, &out, &errOut, func(string) string { return "" })
 	return code, out.String(), errOut.String()
+}
+
+// An interrupt ends every measuring verb with its exit code.
+func TestInterrupted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	run := quickRun(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range [][]string{
+		{"run", "--board", "nfp", "--suite", "quick"},
+		{"measure", "--board", "nfp", "--base", "forward"},
+		{"measure", "--board", "nfp", "--base", "forward", "--ndr"},
+		{"validate", "--model", run, "--board", "nfp"},
+		{"reproduce", "cora/stateless"},
+		{"fit", run, "-o", "m.json"},
+	} {
+		var out, errOut bytes.Buffer
+		code := execute(ctx, args, &out, &errOut, func(string) string { return "" })
+		if code != exitInterrupted || out.Len() > 0 || !strings.Contains(errOut.String(), "interrupted") {
+			t.Errorf("%v: exit code %d, stdout %q, stderr %q", args, code, out.String(), errOut.String())
+		}
+	}
+}
+
+// A profile says where the packets' time goes: its microengines are as busy as
+// the measurement says.
+func TestProfile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "p.pb.gz")
+	code, stdout, stderr := command(t, "measure", "--board", "nfp", "--access", "emem:read:bulk:64:10", "--profile", path, "--json")
+	if code != 0 || !strings.Contains(stderr, "go tool pprof -top "+path) {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	var m struct {
+		Utilisation map[string]float64 `json:"utilisation"`
+		Cores       float64            `json:"cores"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &m); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p, err := profile.Parse(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy := int64(0)
+	memory := map[string]bool{}
+	for _, s := range p.Sample {
+		leaf := s.Location[0].Line[0].Function.Name
+		if leaf == "microengine" {
+			busy += s.Value[1]
+		}
+		memory[leaf] = true
+		if root := s.Location[len(s.Location)-1].Line[0].Function.Name; root != "emem:read:bulk:64:10" {
+			t.Errorf("root %q is not the program", root)
+		}
+	}
+	if !memory["bank 0"] || !memory["bank 1"] {
+		t.Errorf("no banks among the leaves %v", memory)
+	}
+	got := float64(busy) / float64(p.DurationNanos) / m.Cores
+	if want := m.Utilisation["me"]; math.Abs(got-want) > 0.02*want {
+		t.Errorf("the profile says that microengines are %.3f busy, the measurement %.3f", got, want)
+	}
 }
 
 // verbs calls f for every verb, those below verbs included.

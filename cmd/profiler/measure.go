@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -59,6 +58,11 @@ func (a *app) measure() *cobra.Command {
 			if err := d.Board().Check(p, of.cores, 0); err != nil {
 				return locate(err)
 			}
+			if profileFile != "" {
+				if err := needDir(profileFile, "--profile"); err != nil {
+					return err
+				}
+			}
 			o := microbench.Options{Cores: of.cores, Seed: a.seed, Profile: profileFile != ""}
 			s, err := d.Measure(c.Context(), p, t, o)
 			if err != nil {
@@ -78,9 +82,8 @@ func (a *app) measure() *cobra.Command {
 			}
 			if ndr {
 				o.Profile = false
-				n, err := a.findNDR(c.Context(), func(ctx context.Context) (microbench.NDR, error) {
-					return microbench.FindNDR(ctx, d, p, t, o)
-				})
+				a.note("searching for the no-drop rate ...")
+				n, err := microbench.FindNDR(c.Context(), d, p, t, o)
 				if err != nil {
 					return err
 				}
@@ -97,11 +100,6 @@ func (a *app) measure() *cobra.Command {
 	c.Flags().BoolVar(&ndr, "ndr", false, "search for the no-drop rate and the partial drop rate too")
 	c.Flags().StringVar(&profileFile, "profile", "", "write where the packets' time goes to `F.pb.gz`, for go tool pprof")
 	return c
-}
-
-func (a *app) findNDR(ctx context.Context, find func(context.Context) (microbench.NDR, error)) (microbench.NDR, error) {
-	a.note("searching for the no-drop rate ...")
-	return find(ctx)
 }
 
 func (a *app) printMeasurement(m *measurement) error {

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -107,37 +106,34 @@ func (a *app) sweep(c *cobra.Command, f *sweepFlags) error {
 	if f.noFit || shard != (microbench.Shard{}) {
 		return a.printSweep(&r)
 	}
-	if r.Model, r.Summary, err = a.fitRun(f.out, &m, b); err != nil {
+	if r.Model, r.Summary, err = a.fitRun(c.Context(), f.out, &m, b); err != nil {
 		return err
 	}
 	return a.printSweep(&r)
 }
 
 // fitRun fits the samples of a run's directory and writes the model beside them.
-func (a *app) fitRun(dir string, m *microbench.Manifest, b *board.Board) (string, *fitReport, error) {
+func (a *app) fitRun(ctx context.Context, dir string, m *microbench.Manifest, b *board.Board) (string, *fitReport, error) {
 	samples, notes, err := microbench.ReadSamples(dir)
 	a.notes(notes)
 	if err != nil {
 		return "", nil, err
 	}
 	a.note("fitting %d samples ...", len(samples))
-	fitted, r, err := fit.Fit(samples, fit.Options{Board: b, Suite: m.Suite, Seed: m.Seed})
+	fitted, r, err := fitSamples(ctx, samples, fit.Options{Board: b, Suite: m.Suite, Seed: m.Seed})
 	if err != nil {
 		return "", nil, err
 	}
 	path := filepath.Join(dir, modelFile)
-	if err := saveModel(fitted, path, "--out"); err != nil {
+	if err := saveModel(fitted, path); err != nil {
 		return "", nil, err
 	}
 	return path, newFitReport(fitted, r), nil
 }
 
-// saveModel writes a model file; flag names what chose its place.
-func saveModel(m *model.Model, path, flag string) error {
+// saveModel writes a model file.
+func saveModel(m *model.Model, path string) error {
 	if err := m.Save(path); err != nil {
-		if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
-			return fault.Inputf("cannot write the model: %w; choose another place with %s", err, flag)
-		}
 		return fault.Inputf("cannot write the model: %w", err)
 	}
 	return nil
