@@ -700,7 +700,9 @@ func (m *machine) stacks() {
 			if s.atomic {
 				mode = program.Atomic
 			}
-			add(a, s.frame, []string{s.engines[0].mem.name, string(mode) + " engine", fmt.Sprintf("bank %d", b)})
+			mem := s.engines[0].mem.name
+			engine := mem + " " + string(mode)
+			add(a, s.frame, []string{mem, engine, fmt.Sprintf("%s bank %d", engine, b)})
 		}
 	}
 }

@@ -325,7 +325,7 @@ func TestProfileAccountsForThePacket(t *testing.T) {
 		accounted += float64(s.Busy + s.Wait)
 		if f := s.Frames; len(f) > 4 {
 			banks[f[len(f)-1]] = true
-			if f[0] != "x" || f[1] != "emem read bulk 128 B" || f[2] != "emem" || f[3] != "bulk engine" {
+			if f[0] != "x" || f[1] != "emem read bulk 128 B" || f[2] != "emem" || f[3] != "emem bulk" {
 				t.Errorf("frames %q", f)
 			}
 		}
