@@ -68,9 +68,6 @@ func fitResources(m *model.Model, b *board.Board, samples []microbench.Sample, r
 	if err := f.use(train, r); err != nil {
 		return err
 	}
-	// the bounds meet softly first: a hard maximum hides from the solver what
-	// lies under it
-	m.Queueing.Outer.Value = 8
 	if _, err := f.solve(8); err != nil {
 		return err
 	}
@@ -198,13 +195,19 @@ func (f *resourceFit) starts(b *board.Board, samples []microbench.Sample) {
 		for k, v := range times(&m.Costs[i]) {
 			if seen[i].of(k) && v.Value > 0 {
 				f.start(v, v.Value, weakPrior)
+				if v == &m.Costs[i].Front {
+					f.params[len(f.params)-1].lower = 0.2 // every command passes
+				}
 			}
 		}
 	}
 	f.tieSizes(seen)
 	f.start(&q.CoreWait, 0.5, weakPrior)
 	f.params[len(f.params)-1].upper = 2
-	f.start(&q.Outer, 15, weakPrior)
+	f.start(&q.Wait, 0.5, weakPrior)
+	f.params[len(f.params)-1].upper = 2
+	f.start(&q.IOWait, 0.1, weakPrior)
+	f.params[len(f.params)-1].upper = 10
 	f.start(&q.Depth, 32, weakPrior)
 	for _, mem := range m.Memories {
 		q.Latency = append(q.Latency, model.Latency{Memory: mem.Name})
@@ -544,7 +547,8 @@ func (f *resourceFit) touches(s *microbench.Sample) []int {
 		}
 	}
 	add(&q.CoreWait)
-	add(&q.Outer)
+	add(&q.Wait)
+	add(&q.IOWait)
 	add(&base.WaitUS)
 	access := func(a *program.Access) {
 		add(&base.AccessUS)
@@ -745,10 +749,10 @@ func (f *resourceFit) choose(c *model.Cost, users [][]int) {
 	}
 	optional := []*model.Value{&c.Bank, &c.Line, &c.Same}
 	for mask := range 1 << len(optional) {
-		for _, fromStart := range []bool{false, true} {
+		for _, x := range []float64{0, 0.6, 1, 1.4, 1.8} {
 			put(keep)
-			if fromStart {
-				c.Front.Value = f.params[front].start
+			if x > 0 {
+				c.Front.Value = x * f.params[front].start
 			}
 			for k, v := range optional {
 				if j, ok := f.at[v]; ok {

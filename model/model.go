@@ -241,14 +241,16 @@ type (
 )
 
 // Queueing says how the resources' bounds meet. A core's contexts wait for each
-// other CoreWait times as long as exponential service would make them, 0..1.
-// Outer joins all resources: 1/T is the norm (Σ D^p)^(1/p) of the times, p → ∞
-// being the hard bottleneck law. Latency is a command's round trip by memory.
+// other CoreWait times as long as exponential service would make them, packets
+// for packet I/O IOWait times as long, and all contexts at every other resource
+// Wait times as long, 0..1; 0 is the hard bottleneck law. Latency is a command's
+// round trip by memory.
 // Depth is the number of commands that an engine has in flight: busy lines
 // beyond it stay idle.
 type Queueing struct {
 	CoreWait   Value     `json:"core_wait"`
-	Outer      Value     `json:"outer"`
+	IOWait     Value     `json:"io_wait"`
+	Wait       Value     `json:"wait"`
 	Latency    []Latency `json:"latency"`
 	Depth      Value     `json:"depth"`        // commands in flight of an engine
 	LockMemory string    `json:"lock_memory"`  // where lock words lie

@@ -260,7 +260,7 @@ func withCosts(m *Model) *Model {
 			m.Costs = append(m.Costs, cost)
 		}
 	}
-	m.Queueing = Queueing{CoreWait: known(0.5), Outer: known(12), Depth: known(32), LockMemory: "imem", TestUS: known(0.005), SpinUS: known(0.025), TurnUS: known(0.3),
+	m.Queueing = Queueing{CoreWait: known(0.5), IOWait: known(0.1), Wait: known(0.5), Depth: known(32), LockMemory: "imem", TestUS: known(0.005), SpinUS: known(0.025), TurnUS: known(0.3),
 		Latency: []Latency{{Memory: "imem", US: known(0.25)}, {Memory: "emem", US: known(0.3), MissUS: known(0.3)}}}
 	m.Changed()
 	return m

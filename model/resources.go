@@ -126,8 +126,9 @@ func elementShare(l *program.Lock, f traffic.Flows) (hot, flow float64) {
 }
 
 // resources predicts by the bottleneck law: each resource's time a packet is
-// the sum of what the base, the accesses and the locks demand of it, and the
-// times join in a norm.
+// the sum of what the base, the accesses and the locks demand of it. The
+// contexts that circulate among the resources make a closed queue, whose waits
+// soften the knee where two resources are about as busy.
 func (m *Model) resources(j *job, out *resourceTimes) error {
 	x := j.x
 	out.n = len(x.names)
@@ -214,15 +215,18 @@ func (m *Model) resources(j *job, out *resourceTimes) error {
 	if len(j.p.Locks) > 0 {
 		trip += m.lockDemand(j, us, &lk)
 	}
-	us[resCores] = 1 / (float64(j.cores) * coreRate(core, trip-core, float64(j.threads), q.CoreWait.Value))
-	free := join(us, q.Outer.Value)
-	out.mpps = 1 / free
-	for l := range j.p.Locks {
-		out.us[out.n] = m.lockTime(j, l, us, core/float64(j.cores), trip, free, &lk, out)
-		out.n++
-	}
+	cores, threads := float64(j.cores), float64(j.threads)
+	us[resCores] = 1 / (cores * coreRate(core, trip-core, threads, q.CoreWait.Value))
+	net := network{us: us, cores: cores, threads: threads, busy: core, away: trip - core, coreWait: q.CoreWait.Value, ioWait: q.IOWait.Value, wait: q.Wait.Value}
+	out.mpps = net.rate()
 	if len(j.p.Locks) > 0 {
-		out.mpps = 1 / join(out.us[:out.n], q.Outer.Value)
+		free := 1 / out.mpps
+		for l := range j.p.Locks {
+			out.us[out.n] = m.lockTime(j, l, us, core/cores, trip, free, &lk, out)
+			out.n++
+		}
+		net.us = out.us[:out.n]
+		out.mpps = net.rate()
 	}
 	for r := range out.n {
 		if out.us[r] > out.us[out.bottleneck] {
@@ -253,18 +257,50 @@ func coreRate(busy, away, n, v float64) float64 {
 	return min(1/busy, 2*n/(b+root))
 }
 
-// join is the norm of the resources' times.
-func join(us []float64, p float64) float64 {
-	worst := slices.Max(us)
-	if p <= 0 {
-		return worst
-	}
-	sum := 0.0
-	for _, v := range us {
-		// far from the knee a resource adds nothing
-		if r := v / worst; r > 0.5 {
-			sum += math.Pow(r, p)
+// network is the closed queue of all contexts: each packet needs its core for
+// busy µs, the resources for us µs each, and is away for away µs, which holds
+// the service but not the waits at the resources.
+type network struct {
+	us                     []float64 // by resource; that of the cores is not used
+	cores, threads         float64
+	busy, away             float64
+	coreWait, ioWait, wait float64
+}
+
+// rate solves Little's law, rate · (time in the network) = contexts, for the
+// rate, with Schweitzer's waits as in coreRate, bounded by every resource.
+func (n *network) rate() float64 {
+	top := n.cores / n.busy
+	for r, us := range n.us {
+		if r != resCores && us > 0 {
+			top = min(top, 1/us)
 		}
 	}
-	return worst * math.Pow(sum, 1/p)
+	contexts := n.cores * n.threads
+	k := n.coreWait * (n.threads - 1) / n.threads * n.busy / n.cores
+	inside := func(x float64) float64 {
+		t := n.away + n.busy/max(1-k*x, 1e-9)
+		for r, us := range n.us {
+			if r != resCores {
+				q := n.wait * x * us
+				if r == resIO {
+					q = n.ioWait * x * us
+				}
+				t += us * q / max(1-q, 1e-9)
+			}
+		}
+		return x * t
+	}
+	if inside(top) <= contexts {
+		return top
+	}
+	lo, hi := 0.0, top
+	for range 30 {
+		if mid := (lo + hi) / 2; inside(mid) > contexts {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return lo
 }
