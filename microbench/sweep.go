@@ -115,6 +115,8 @@ func Sweep(ctx context.Context, d Driver, cfg SweepConfig) (Manifest, error) {
 	err = s.run(ctx, plan)
 	if cerr := st.close(); err == nil {
 		err = cerr
+	} else if cerr != nil {
+		cfg.note(cerr.Error())
 	}
 	switch {
 	case err == nil:

@@ -251,6 +251,31 @@ func TestSweepRefuses(t *testing.T) {
 	}
 }
 
+func TestResumeNotesTornLine(t *testing.T) {
+	dir := t.TempDir()
+	sweepOK(t, newFake(), quick(dir))
+	path := filepath.Join(dir, SamplesFile)
+	want := read(t, path)
+	if err := os.WriteFile(path, []byte(want[:len(want)-10]), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var notes []string
+	cfg := quick(dir)
+	cfg.Resume = true
+	cfg.Note = func(s string) { notes = append(notes, s) }
+	d := newFake()
+	sweepOK(t, d, cfg)
+	if len(notes) != 1 || !strings.Contains(notes[0], "torn") || !strings.Contains(notes[0], "measured again") {
+		t.Errorf("notes %q", notes)
+	}
+	if n := <-d.calls; n != 1 {
+		t.Errorf("measured %d workloads, want the torn one", n)
+	}
+	if read(t, path) != want {
+		t.Error("the resumed run differs from the undisturbed one")
+	}
+}
+
 func TestTwoSweepsInOneDirectory(t *testing.T) {
 	dir := t.TempDir()
 	d := newFake()
