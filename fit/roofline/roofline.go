@@ -218,8 +218,8 @@ func check(points []Point) error {
 			where = p.Label
 		}
 		switch {
-		case !(p.Intensity >= 0 && p.Intensity <= maxIntensity):
-			return fault.Inputf("%s: intensity %v, expected 0 to %g accesses a packet", where, p.Intensity, maxIntensity)
+		case p.Intensity != 0 && !(p.Intensity >= 1/maxIntensity && p.Intensity <= maxIntensity):
+			return fault.Inputf("%s: intensity %v, expected 0 or %g to %g accesses a packet", where, p.Intensity, 1/maxIntensity, maxIntensity)
 		case !(p.Mpps >= 1/maxMpps && p.Mpps <= maxMpps):
 			return fault.Inputf("%s: throughput %v Mpps, expected a number above 0, up to %g; leave out measurements that failed", where, p.Mpps, maxMpps)
 		case p.Cores < 0:
