@@ -22,7 +22,7 @@ func (a *app) boards() *cobra.Command {
 	c.AddCommand(
 		&cobra.Command{
 			Use:               "show NAME|FILE",
-			Short:             "Print a board as YAML, with the source and confidence of every number",
+			Short:             "Print a board as YAML, every number with its source",
 			Example:           "  profiler boards show nfp",
 			Args:              exactArgs(1, "the name of a board or a board file"),
 			ValidArgsFunction: completeBoards,

@@ -20,9 +20,9 @@ func (a *app) compare() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compare OLD NEW",
 		Short: "Say what changed between two runs or two models, beyond doubt",
-		Long: `Compare two runs (directories or samples.jsonl) or two model files of a board, and
-list the changes whose whole 95 % interval lies beyond the threshold, after control
-of false discoveries. Exits with 1 when something is slower.`,
+		Long: `Compare two runs (directories or samples.jsonl) or two model files of a board,
+and list the changes whose whole 95 % interval lies beyond the threshold, after
+control of false discoveries. Exits with 1 when something is slower.`,
 		Example: `  profiler compare runs/old runs/new
   profiler compare old/model.json new/model.json --threshold 2`,
 		Args: exactArgs(2, "an old and a new run, or two model files"),
@@ -40,7 +40,7 @@ of false discoveries. Exits with 1 when something is slower.`,
 			return r.Check()
 		},
 	}
-	c.Flags().Float64Var(&threshold, "threshold", compare.DefaultThreshold, "change that does not matter, per cent")
+	c.Flags().Float64Var(&threshold, "threshold", compare.DefaultThreshold, "change that does not matter, `PERCENT`")
 	return c
 }
 

@@ -15,9 +15,9 @@ func (a *app) doctor() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor [--board B]",
 		Short: "Say what can be measured here, and what would spoil a measurement",
-		Long: `Say what this machine can measure of a board, or of every board of the catalogue,
-and what would spoil a measurement. Exits with 3 when the board named cannot be
-measured.`,
+		Long: `Say what this machine can measure of a board, or of every board of the
+catalogue, and what would spoil a measurement. Exits with 3 when the board named
+cannot be measured.`,
 		Example: "  profiler doctor\n  profiler doctor --board nfp",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

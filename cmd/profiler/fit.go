@@ -51,10 +51,10 @@ func (a *app) fit() *cobra.Command {
 		Use:   "fit DIR|samples.jsonl|curves.csv [-o model.json]",
 		Short: "Fit a model to samples, or to curves that others have measured",
 		Long: `Fit a model to the samples of a run, or to a CSV file of curves with the columns
-memory, op, mode, bytes, span, intensity (or per_packet) and mpps, and optionally
-cores, low, high and board; lines that begin with # are comments. --set fills
-missing columns. --raw KEYS FILE adds one-second samples (a pps column) as one
-point of the workload that KEYS name.`,
+memory, op, mode, bytes, span, intensity (or per_packet) and mpps, and
+optionally cores, low, high and board; lines that begin with # are comments.
+--set fills missing columns. --raw KEYS FILE adds one-second samples (a pps
+column) as one point of the workload that KEYS name.`,
 		Example: `  profiler fit runs/nfp-standard-1
   profiler fit rates.csv --set memory=emem,mode=atomic,bytes=4,span=1 -o xdp.json
   profiler fit rates.csv --set memory=emem,mode=atomic,bytes=4,span=1 --raw op=read,intensity=4,cores=25 raw.csv -o xdp.json`,
@@ -91,13 +91,13 @@ point of the workload that KEYS name.`,
 			if err := a.printFit(rep); err != nil {
 				return err
 			}
-			return a.printf("\nmodel: %s\nnext: profiler predict --model %s PROGRAM", out, out)
+			return a.printf("\nmodel: %s\nnext: profiler predict --model %s %s", out, out, anAccess(m))
 		},
 	}
 	flags := c.Flags()
-	flags.StringVarP(&out, "out", "o", "", "model file (default: model.json, of a run in its directory)")
-	flags.StringVar(&method, "method", methods[0], "fitting method: lm (Levenberg-Marquardt) or nelder-mead")
-	flags.StringToStringVar(&set, "set", nil, "fill missing columns of a CSV file: `KEY=VALUE`,...")
+	flags.StringVarP(&out, "out", "o", "", "model `FILE` (default model.json, of a run beside it)")
+	flags.StringVar(&method, "method", methods[0], "`METHOD`: lm (Levenberg-Marquardt) or nelder-mead")
+	flags.StringToStringVar(&set, "set", nil, "fill missing columns of a CSV file: `KEY=VALUE,...`")
 	flags.StringArrayVar(&raw, "raw", nil, "add one-second samples: `KEYS FILE`")
 	complete(c, "method", cobra.FixedCompletions(methods, cobra.ShellCompDirectiveNoFileComp))
 	return c

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -217,7 +220,7 @@ func TestProfile(t *testing.T) {
 			t.Errorf("root %q is not the program", root)
 		}
 	}
-	if !memory["bank 0"] || !memory["bank 1"] {
+	if !memory["emem bulk bank 0"] || !memory["emem bulk bank 1"] {
 		t.Errorf("no banks among the leaves %v", memory)
 	}
 	got := float64(busy) / float64(p.DurationNanos) / m.Cores
@@ -242,6 +245,11 @@ func TestHelp(t *testing.T) {
 	verbs(newRoot(&app{out: io.Discard, err: io.Discard}), func(c *cobra.Command) {
 		if c.Short == "" || !strings.Contains(c.Example, c.CommandPath()) {
 			t.Errorf("%s: summary %q, example %q", c.CommandPath(), c.Short, c.Example)
+		}
+		for line := range strings.Lines(c.UsageString() + c.Long) {
+			if n := len([]rune(strings.TrimRight(line, "\n"))); n > 80 && !strings.Contains(c.Example, strings.TrimSpace(line)) {
+				t.Errorf("%s: a line of %d columns: %s", c.CommandPath(), n, line)
+			}
 		}
 		code, help, stderr := command(t, append(strings.Fields(c.CommandPath())[1:], "--help")...)
 		if code != 0 || stderr != "" || !strings.Contains(help, c.Example) {
@@ -351,6 +359,39 @@ func copyRun(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Every command that README.md and docs show is one that the command takes.
+func TestDocs(t *testing.T) {
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// On a line of a block, or in back quotes and maybe over two lines.
+	shown := regexp.MustCompile("(?m)(?:^ *(?:\\$ )?(?:go run ./cmd/)?profiler ([^`#|>&\n]*))|(?:`(?:go run ./cmd/)?profiler ([^`#|>&]*)`)")
+	commands := 0
+	for _, file := range append(files, "../../README.md") {
+		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range shown.FindAllStringSubmatch(string(text), -1) {
+			commands++
+			verb, rest, err := newRoot(&app{out: io.Discard, err: io.Discard}).Find(joinRaw(strings.Fields(m[1] + m[2])))
+			if err == nil {
+				err = verb.ParseFlags(rest)
+			}
+			if err != nil || !verb.HasParent() {
+				t.Errorf("%s: %q: %v", file, m[0], err)
+			}
+		}
+	}
+	if commands == 0 {
+		t.Error("no command found: does this test still read the documents?")
 	}
 }
 

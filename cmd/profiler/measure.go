@@ -97,8 +97,8 @@ func (a *app) measure() *cobra.Command {
 	}
 	on.flags(c)
 	of.flags(c.Flags())
-	c.Flags().BoolVar(&ndr, "ndr", false, "search for the no-drop rate and the partial drop rate too")
-	c.Flags().StringVar(&profileFile, "profile", "", "write where the packets' time goes to `F.pb.gz`, for go tool pprof")
+	c.Flags().BoolVar(&ndr, "ndr", false, "search for the no-drop and the partial drop rate")
+	c.Flags().StringVar(&profileFile, "profile", "", "write where time goes to `FILE.pb.gz` for go tool pprof")
 	return c
 }
 

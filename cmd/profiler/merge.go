@@ -13,8 +13,8 @@ func (a *app) merge() *cobra.Command {
 		Use:   "merge DIR... --out DIR",
 		Short: "Join the shards of a run",
 		Long: `Join the directories of runs that measured the shards of one plan into the
-directory of the whole run, byte for byte what an unsharded run stores. Shards of
-other boards, seeds, suites or versions are refused.`,
+directory of the whole run, byte for byte what an unsharded run stores. Shards
+of other boards, seeds, suites or versions are refused.`,
 		Example: `  profiler run --board nfp --suite quick --only stateless --shard 1/2 --out s1
   profiler run --board nfp --suite quick --only stateless --shard 2/2 --out s2
   profiler merge s1 s2 --out whole`,
@@ -39,6 +39,6 @@ other boards, seeds, suites or versions are refused.`,
 			return a.printf("%d samples of board %s (suite %s, seed %d) joined in %s\nnext: profiler fit %s", m.Measured, m.Board, m.Suite, m.Seed, out, out)
 		},
 	}
-	c.Flags().StringVarP(&out, "out", "o", "", "directory of the joined run")
+	c.Flags().StringVarP(&out, "out", "o", "", "`DIR` of the joined run")
 	return c
 }

@@ -15,8 +15,8 @@ func (a *app) predict() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "predict --model M PROGRAM | --access SPEC...",
 		Short: "Predict one program from a model",
-		Long: `Predict one program from a model: throughput with its interval, what limits it, and
-why. The arguments are those of measure, without the board.
+		Long: `Predict one program from a model: throughput with its interval, what limits it,
+and why. The arguments are those of measure, without the board.
 
 ` + workloadHelp,
 		Example: `  profiler predict --model runs/nfp-standard-1/model.json --access emem:read:bulk:64:10
@@ -44,8 +44,8 @@ why. The arguments are those of measure, without the board.
 		},
 	}
 	flags := c.Flags()
-	flags.StringVarP(&modelPath, "model", "m", "", "model file, or the directory of a run")
-	flags.StringVar(&rule, "rule", "", "composition rule: "+join(model.Rules)+" (default: the model's own)")
+	flags.StringVarP(&modelPath, "model", "m", "", "model `FILE`, or the directory of a run")
+	flags.StringVar(&rule, "rule", "", "`RULE`: "+join(model.Rules)+" (default: the model's)")
 	of.flags(flags)
 	complete(c, "rule", cobra.FixedCompletions(model.Rules, cobra.ShellCompDirectiveNoFileComp))
 	return c

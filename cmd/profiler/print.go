@@ -19,10 +19,16 @@ func (a *app) note(format string, args ...any) {
 	}
 }
 
-// notes prints each text as a note.
+// mostNotes is how many notes are printed at once.
+const mostNotes = 10
+
+// notes prints the first texts as notes.
 func (a *app) notes(texts []string) {
-	for _, text := range texts {
+	for _, text := range texts[:min(len(texts), mostNotes)] {
 		a.note("note: %s", text)
+	}
+	if more := len(texts) - mostNotes; more > 0 {
+		a.note("note: %d more notes; --json prints all", more)
 	}
 }
 

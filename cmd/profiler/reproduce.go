@@ -74,10 +74,10 @@ reason, or when a verdict is not the stored one.`,
 		},
 	}
 	flags := c.Flags()
-	flags.StringVar(&scale, "scale", string(experiments.Quick), "how finely to measure: quick or full")
-	flags.StringVarP(&out, "out", "o", "results", "results directory")
-	flags.BoolVar(&strict, "strict", false, "exit with 1 on a claim that differs without a reason, or on a changed verdict")
-	flags.IntVar(&parallel, "parallel", 0, "measurements at a time (default: one a processor); results do not depend on it")
+	flags.StringVar(&scale, "scale", string(experiments.Quick), "`SCALE`: quick or full")
+	flags.StringVarP(&out, "out", "o", "results", "`DIR` of the results")
+	flags.BoolVar(&strict, "strict", false, "exit with 1 on an unexplained or a changed verdict")
+	flags.IntVar(&parallel, "parallel", 0, "`N` measurements at a time (default: one a processor)")
 	c.AddCommand(&cobra.Command{
 		Use:     "list",
 		Short:   "List the figures",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 
 	"nicprof/internal/fault"
 	"nicprof/internal/near"
+	"nicprof/internal/table"
 	"nicprof/internal/version"
 )
 
@@ -72,11 +74,23 @@ not there, 130 interrupted (what was measured is kept).`,
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(flagError)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped "+strconv.Itoa(table.Width)))
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.json, "json", false, "print one JSON document on standard output")
 	flags.BoolVar(&a.markdown, "markdown", false, "print tables as Markdown")
 	flags.BoolVarP(&a.quiet, "quiet", "q", false, "print neither progress nor notes")
-	flags.Uint64Var(&a.seed, "seed", 1, "seed of every random draw: same seed, same results")
+	flags.Uint64Var(&a.seed, "seed", 1, "seed of every random draw")
+	root.SetHelpCommand(&cobra.Command{
+		Use:   "help [VERB]",
+		Short: "Help about any verb",
+		RunE: func(c *cobra.Command, args []string) error {
+			verb, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return unknownVerb(root, args)
+			}
+			return verb.Help()
+		},
+	})
 	root.AddCommand(
 		a.boards(), a.run(), a.merge(), a.fit(), a.measure(), a.predict(),
 		a.validate(), a.doctor(), a.compare(), a.reproduce(),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -51,12 +52,12 @@ an interrupted run keeps what it has measured and goes on with --resume.`,
 	}
 	f.flags(c)
 	flags := c.Flags()
-	flags.StringVar(&f.suite, "suite", "standard", "how much to measure: "+join(microbench.Suites))
-	flags.StringSliceVar(&f.only, "only", nil, "groups of workloads: "+join(microbench.Groups))
-	flags.StringVarP(&f.out, "out", "o", "", "directory of the results (default: runs/BOARD-SUITE-SEED)")
+	flags.StringVar(&f.suite, "suite", "standard", "`SUITE`: "+join(microbench.Suites))
+	flags.StringSliceVar(&f.only, "only", nil, "`GROUPS`: "+strings.Join(microbench.Groups, ","))
+	flags.StringVarP(&f.out, "out", "o", "", "`DIR` of the results (default runs/BOARD-SUITE-SEED)")
 	flags.BoolVar(&f.resume, "resume", false, "go on with a run that was interrupted")
-	flags.IntVar(&f.parallel, "parallel", 0, "measurements at a time (default: one a processor); results do not depend on it")
-	flags.StringVar(&f.shard, "shard", "", "measure part `K/N` of the plan, or auto in a job array; join with merge")
+	flags.IntVar(&f.parallel, "parallel", 0, "`N` measurements at a time (default: one a processor)")
+	flags.StringVar(&f.shard, "shard", "", "part `K/N` of the plan, or auto in a job array")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be measured")
 	flags.BoolVar(&f.noFit, "no-fit", false, "measure only")
 	complete(c, "suite", cobra.FixedCompletions(microbench.Suites, cobra.ShellCompDirectiveNoFileComp))
@@ -104,12 +105,12 @@ func (a *app) sweep(c *cobra.Command, f *sweepFlags) error {
 	}
 	r := sweepReport{Dir: f.out, Manifest: m}
 	if f.noFit || shard != (microbench.Shard{}) {
-		return a.printSweep(&r)
+		return a.printSweep(&r, f.board)
 	}
 	if r.Model, r.Summary, err = a.fitRun(c.Context(), f.out, &m, b); err != nil {
 		return err
 	}
-	return a.printSweep(&r)
+	return a.printSweep(&r, f.board)
 }
 
 // fitRun fits the samples of a run's directory and writes the model beside them.
@@ -168,7 +169,9 @@ func (a *app) dryRun(b *board.Board, f *sweepFlags, shard microbench.Shard) erro
 	return a.print(t)
 }
 
-func (a *app) printSweep(r *sweepReport) error {
+// printSweep says what was measured, what came out and what to do next. board is
+// the board as the user named it.
+func (a *app) printSweep(r *sweepReport, board string) error {
 	if a.json {
 		return a.document(r)
 	}
@@ -181,13 +184,22 @@ func (a *app) printSweep(r *sweepReport) error {
 			return err
 		}
 	}
-	next := "profiler predict --model " + r.Model + " --access emem:read:bulk:64:10\n      profiler validate --model " + r.Model + " --board " + m.Board
+	next := "profiler fit " + r.Dir
 	switch {
+	case r.Model != "":
+		next = fmt.Sprintf("profiler predict --model %s %s\n      profiler validate --model %s --board %s", r.Model, anAccess(r.Summary.Model), r.Model, board)
 	case m.Shard != (microbench.Shard{}):
 		next = "measure the other parts, then profiler merge DIR... --out DIR"
-	case r.Model == "":
-		next = "profiler fit " + r.Dir
 	}
 	return a.printf("%d samples of board %s (%s, suite %s, seed %d)\nfiles: %s\nnext: %s",
 		m.Measured, m.Board, m.Backend, m.Suite, m.Seed, r.Dir, next)
+}
+
+// anAccess is an example of a program that the model predicts.
+func anAccess(m *model.Model) string {
+	if len(m.Rooflines) == 0 {
+		return "--base " + m.Bases[0].Name
+	}
+	r := &m.Rooflines[0]
+	return fmt.Sprintf("--access %s:%s:%s:%d:10", r.Memory, r.Op, r.Mode, r.Bytes)
 }

@@ -20,8 +20,9 @@ func (a *app) validate() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate --model M --board B",
 		Short: "Hold a model against measurements of random programs",
-		Long: `Measure random programs that no fit has seen, and predict them from a model. Exits
-with 1 when the mean absolute error or its 95th percentile is beyond the bounds.`,
+		Long: `Measure random programs that no fit has seen, and predict them from a model.
+Exits with 1 when the mean absolute error or its 95th percentile is beyond the
+bounds.`,
 		Example: `  profiler validate --model runs/nfp-standard-1 --board nfp
   profiler validate --model runs/nfp-standard-1 --board nfp --programs 50 --rule common`,
 		Args: noArgs,
@@ -63,12 +64,12 @@ with 1 when the mean absolute error or its 95th percentile is beyond the bounds.
 	}
 	on.flags(c)
 	flags := c.Flags()
-	flags.StringVarP(&modelPath, "model", "m", "", "model file, or the directory of a run")
-	flags.StringVar(&rule, "rule", "", "composition rule: "+join(model.Rules)+" (default: the model's own)")
-	flags.IntVar(&programs, "programs", 200, "number of random programs")
-	flags.IntVar(&parallel, "parallel", 0, "measurements at a time (default: one a processor); results do not depend on it")
-	flags.Float64Var(&maxError, "max-error", 0, "largest mean error, per cent (default 5; 12 for a host)")
-	flags.Float64Var(&maxP95, "max-p95", 0, "largest 95th percentile of the error, per cent (default 12; 30 for a host)")
+	flags.StringVarP(&modelPath, "model", "m", "", "model `FILE`, or the directory of a run")
+	flags.StringVar(&rule, "rule", "", "`RULE`: "+join(model.Rules))
+	flags.IntVar(&programs, "programs", 200, "`N` random programs")
+	flags.IntVar(&parallel, "parallel", 0, "`N` measurements at a time (default: one a processor)")
+	flags.Float64Var(&maxError, "max-error", 0, "largest mean error, `PERCENT` (default 5; 12 for a host)")
+	flags.Float64Var(&maxP95, "max-p95", 0, "95th percentile, `PERCENT` (default 12; 30 for a host)")
 	return c
 }
 

@@ -21,8 +21,8 @@ type target struct {
 }
 
 func (t *target) flags(c *cobra.Command) {
-	c.Flags().StringVarP(&t.board, "board", "b", "", "board: "+join(board.Names())+", or a board file")
-	c.Flags().StringVar(&t.backend, "backend", "", "emulated, native or remote (default: native for a host, else emulated)")
+	c.Flags().StringVarP(&t.board, "board", "b", "", "`BOARD`: "+join(board.Names())+", or a board file")
+	c.Flags().StringVar(&t.backend, "backend", "", "`KIND`: emulated, native or remote")
 	complete(c, "board", completeBoards)
 	complete(c, "backend", cobra.FixedCompletions(microbench.Backends, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -57,13 +57,13 @@ bulk or atomic; SPAN elements, STRIDE bytes apart), more of them may follow;
 sleep-CYCLES, ticket or none. --base, --flows and --traffic override a file's.`
 
 func (w *workload) flags(f *pflag.FlagSet) {
-	f.StringArrayVarP(&w.access, "access", "a", nil, "state access `SPEC`; may be repeated, further specs may follow")
+	f.StringArrayVarP(&w.access, "access", "a", nil, "state access `SPEC`; more specs may follow")
 	f.StringArrayVar(&w.lock, "lock", nil, "lock `SPEC`; may be repeated")
-	f.StringVar(&w.base, "base", "", "base program around the accesses: its name, or `CYCLES` a packet")
-	f.StringVar(&w.stateless, "stateless", "", "plain arithmetic operations a packet")
-	f.StringVar(&w.flows, "flows", "", "flows: `N`, or N:zipf:ALPHA")
-	f.IntVar(&w.cores, "cores", 0, "cores that run the program (default: all of the base)")
-	f.StringVar(&w.traffic, "traffic", "", "traffic `FILE`: YAML, flow CSV, pcap or pcapng")
+	f.StringVar(&w.base, "base", "", "base program around the accesses: `NAME|CYCLES`")
+	f.StringVar(&w.stateless, "stateless", "", "`N` plain arithmetic operations a packet")
+	f.StringVar(&w.flows, "flows", "", "flows and their popularity: `N[:zipf:ALPHA]`")
+	f.IntVar(&w.cores, "cores", 0, "`N` cores run the program (default: all of the base)")
+	f.StringVar(&w.traffic, "traffic", "", "`FILE`: YAML, flow CSV, pcap or pcapng")
 }
 
 // load returns the program with a name, its traffic, and the place of the
