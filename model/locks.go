@@ -80,9 +80,8 @@ func (m *Model) lockDemand(j *job, us []float64, w *lockWork) float64 {
 // lockTime solves lock l: the time of one packet on its hottest element. A
 // spinning context sends attempts through the same engine as the holder's
 // commands, so the hold time grows with the number of spinners, and that falls
-// with the rate. Several rates may hold: packet I/O hands packets over one by
-// one, so a board starts without spinners and falls to the first that holds.
-func (m *Model) lockTime(j *job, l int, us []float64, core, trip, free float64, w *lockWork, out *resourceTimes) float64 {
+// with the rate. Several rates may hold, see settle.
+func (m *Model) lockTime(j *job, l int, net *network, free float64, w *lockWork, out *resourceTimes) float64 {
 	lock := &j.p.Locks[l]
 	f := m.lock(lock.Idiom, j.base.Name)
 	if lock.Idiom == program.None || f == nil || w.memory == nil {
@@ -112,39 +111,53 @@ func (m *Model) lockTime(j *job, l int, us []float64, core, trip, free float64, 
 		}
 	}
 	h.latency = w.memory.latency.US.Value
-	h.contexts, h.threads = float64(j.cores*j.threads), float64(j.threads)
+	h.net = net
 	h.spins = lock.Idiom != program.Ticket
 	h.pause = q.SpinUS.Value
 	if m.ClockMHz > 0 {
 		h.pause += sleepCycles(lock.Idiom) / m.ClockMHz
 	}
-	h.trip, h.front, h.core, h.hot = trip, us[w.front], core, hot
+	h.front, h.hot = net.us[w.front], hot
 	// queues over all elements, balanced at the worst: k of n contexts' places
-	balance := 1 + (1/hot-1)/h.contexts
+	balance := 1 + (1/hot-1)/(net.cores*net.threads)
 	time := func(rate float64) float64 { return hot * h.hold(rate) * balance }
-	// from the rate without waiting down to the first that holds
-	hi := 1 / free
-	lo := hi
-	if hi*time(hi) > 1 {
-		const steps = 24
-		top := hi
-		for k := steps - 1; k >= 0; k-- {
-			if lo = top * float64(k) / steps; lo*time(lo) <= 1 {
-				break
-			}
-			hi = lo
-		}
-		for range 14 {
-			if mid := (lo + hi) / 2; mid*time(mid) > 1 {
-				hi = mid
-			} else {
-				lo = mid
-			}
-		}
-	}
-	hold := h.hold(lo)
+	rate := settle(func(x float64) bool { return x*time(x) <= 1 }, 1/free, net.lockstep())
+	hold := h.hold(rate)
 	out.tLock[l], out.flow[l] = 1/hold, flow
 	return hot * hold * balance
+}
+
+// settle returns the rate, at most top, at which a board settles; holds says
+// whether the lock lets a rate through. Where packet I/O or the cores are the
+// bottleneck packets come one by one, the board starts without spinners and
+// falls to the first rate that holds. Where an engine is, it serves all contexts
+// in turn, they reach the lock together, and the board climbs from there.
+func settle(holds func(float64) bool, top float64, lockstep bool) float64 {
+	const steps = 24
+	lo, hi := 0.0, top
+	if lockstep {
+		for k := 1; k <= steps; k++ {
+			if hi = top * float64(k) / steps; !holds(hi) {
+				break
+			}
+			lo = hi
+		}
+	} else {
+		for k := steps; k > 0; k-- {
+			if lo = top * float64(k) / steps; holds(lo) {
+				break
+			}
+			hi, lo = lo, 0
+		}
+	}
+	for range 14 {
+		if mid := (lo + hi) / 2; holds(mid) {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
 }
 
 // holder is what the hold time of a lock depends on.
@@ -155,23 +168,20 @@ type holder struct {
 	admitted float64 // posted ones: the holder waits for their place in the queue
 	turns    float64 // times that the holder waits for its core
 	latency  float64 // of an idle lock engine
-	contexts float64
-	threads  float64 // a core
 	spins    bool
 	pause    float64 // of a spinner between two attempts
-	trip     float64 // unloaded round trip of a packet
 	front    float64 // time of a packet on the lock's engine
-	core     float64 // time of a packet on all cores
 	hot      float64
+	net      *network // what the contexts that do not spin are in
 }
 
 // hold is the time that an element is not to be had, at a packet rate.
 func (h *holder) hold(rate float64) float64 {
-	others := (h.threads - 1) / h.threads
-	busy := min(1, rate*h.core)
+	others := (h.net.threads - 1) / h.net.threads
+	busy := min(1, rate*h.net.busy/h.net.cores)
 	turn := h.q.TurnUS.Value * others * busy / (1 - others*busy)
 	hold := h.fixed + h.turns*turn
-	spinners := h.contexts - rate*h.trip
+	spinners := h.net.cores*h.net.threads - h.net.inside(rate)
 	if !h.spins || spinners <= 0 {
 		return hold + h.through*h.latency
 	}

@@ -222,7 +222,7 @@ func (m *Model) resources(j *job, out *resourceTimes) error {
 	if len(j.p.Locks) > 0 {
 		free := 1 / out.mpps
 		for l := range j.p.Locks {
-			out.us[out.n] = m.lockTime(j, l, us, core/cores, trip, free, &lk, out)
+			out.us[out.n] = m.lockTime(j, l, &net, free, &lk, out)
 			out.n++
 		}
 		net.us = out.us[:out.n]
@@ -277,30 +277,46 @@ func (n *network) rate() float64 {
 		}
 	}
 	contexts := n.cores * n.threads
-	k := n.coreWait * (n.threads - 1) / n.threads * n.busy / n.cores
-	inside := func(x float64) float64 {
-		t := n.away + n.busy/max(1-k*x, 1e-9)
-		for r, us := range n.us {
-			if r != resCores {
-				q := n.wait * x * us
-				if r == resIO {
-					q = n.ioWait * x * us
-				}
-				t += us * q / max(1-q, 1e-9)
-			}
-		}
-		return x * t
-	}
-	if inside(top) <= contexts {
+	if n.inside(top) <= contexts {
 		return top
 	}
 	lo, hi := 0.0, top
 	for range 30 {
-		if mid := (lo + hi) / 2; inside(mid) > contexts {
+		if mid := (lo + hi) / 2; n.inside(mid) > contexts {
 			hi = mid
 		} else {
 			lo = mid
 		}
 	}
 	return lo
+}
+
+// inside is the number of contexts that the network holds at a rate.
+func (n *network) inside(rate float64) float64 {
+	k := n.coreWait * (n.threads - 1) / n.threads * n.busy / n.cores
+	const most = 1e-9 // keeps a wait at the pole finite
+	t := n.away + n.busy/max(1-k*rate, most)
+	for r, us := range n.us {
+		if r == resCores {
+			continue
+		}
+		q := n.wait * rate * us
+		if r == resIO {
+			q = n.ioWait * rate * us
+		}
+		t += us * q / max(1-q, most)
+	}
+	return rate * t
+}
+
+// lockstep says whether an engine is the bottleneck: it serves the commands of
+// all contexts in turn, so that they go through a packet together.
+func (n *network) lockstep() bool {
+	feed := max(n.us[resIO], n.us[resCores])
+	for r, us := range n.us {
+		if r >= resFirst && us > feed {
+			return true
+		}
+	}
+	return false
 }
