@@ -76,7 +76,7 @@ func TestLittlesAndUtilisationLaws(t *testing.T) {
 			p.Accesses = append(p.Accesses, drawAccess(rt))
 		}
 		cores := rapid.IntRange(1, 50).Draw(rt, "cores")
-		const packets = 12000
+		const packets = 8000
 		r := run(t, b, p, traffic.Traffic{}, Config{Cores: cores, Seed: rapid.Uint64().Draw(rt, "seed"), Packets: packets})
 		base, _ := b.Base(p.Base)
 		x := r.Mpps()
@@ -239,7 +239,7 @@ func TestLocks(t *testing.T) {
 			t.Errorf("%d locks are %.2f times one", k, got)
 		}
 	}
-	if many := rate("spin", 256); math.Abs(many/none-1) > 0.03 {
+	if many := rate("spin", 256); math.Abs(many/none-1) > 0.05 {
 		t.Errorf("256 locks %.2f Mpps, lock-free %.2f", many, none)
 	}
 }

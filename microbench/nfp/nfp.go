@@ -192,7 +192,9 @@ func (m *measurement) precise(relative float64) bool {
 func (m *measurement) summarise(precision float64) {
 	s := m.sample
 	i := m.interval()
-	s.Mpps, s.Low, s.High = 1/i.Mean, 1/i.High, 1/i.Low
+	// an interval that reaches a time of zero has no upper rate; a hundredfold
+	// says as much
+	s.Mpps, s.Low, s.High = 1/i.Mean, 1/i.High, 1/max(i.Low, i.Mean/100)
 	s.Runs = m.runs
 	s.DurationUS = float64(m.duration) / float64(sim.Microsecond)
 	s.MedianMpps = stats.Median(m.series)
