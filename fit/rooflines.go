@@ -130,8 +130,11 @@ func (c *curve) fit(o Options) {
 		}
 	}
 	c.result, c.err = roofline.Fit(all, opt)
-	if c.err != nil && c.few {
-		// curves over cores with few intensities on all of them
+	// a ceiling of packet I/O, which only the form over cores knows, or few
+	// intensities on all cores
+	const clearly, poor = 2, 3
+	held := c.result.Quality.HeldOutPct
+	if c.few && (c.err != nil || held > poor && held > clearly*c.apart.Quality.HeldOutPct) {
 		c.result, c.err = c.apart, nil
 	}
 }
