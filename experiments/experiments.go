@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"nicprof/internal/fault"
+	"nicprof/internal/near"
 	"nicprof/internal/table"
 	"nicprof/microbench"
 	"nicprof/report"
@@ -105,51 +106,25 @@ func (r *Registry) Lookup(id string) (Figure, error) {
 	if i, ok := r.find(id); ok {
 		return r.figures[i], nil
 	}
-	var near []string
-	nearest := 3 // typing errors that are still near, and one more
+	var ids, meant []string
 	for _, f := range r.figures {
-		_, name, _ := strings.Cut(f.ID, "/")
-		d := distance(f.ID, id)
-		if name == id || strings.HasPrefix(f.ID, id+"/") {
-			d = 0
-		}
-		if d < nearest {
-			near, nearest = nil, d
-		}
-		if d == nearest && d < 3 {
-			near = append(near, f.ID)
+		ids = append(ids, f.ID)
+		if _, name, _ := strings.Cut(f.ID, "/"); name == id || strings.HasPrefix(f.ID, id+"/") {
+			meant = append(meant, f.ID)
 		}
 	}
+	if len(meant) == 0 {
+		meant = near.Of(id, ids)
+	}
 	hint := "list shows all figures"
-	if len(near) > 0 {
-		hint = "did you mean " + strings.Join(near, ", ") + "?"
+	if len(meant) > 0 {
+		hint = "did you mean " + strings.Join(meant, ", ") + "?"
 	}
 	return Figure{}, fault.Inputf("there is no figure %q; %s", id, hint)
 }
 
 func (r *Registry) find(id string) (int, bool) {
 	return slices.BinarySearchFunc(r.figures, id, func(f Figure, id string) int { return strings.Compare(f.ID, id) })
-}
-
-// distance is the Levenshtein distance of two strings, in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // Strict returns a fault.Check error that lists the claims of a result which

@@ -15,8 +15,6 @@ import (
 	"nicprof/program"
 	"nicprof/report"
 	"nicprof/traffic"
-
-	"pgregory.net/rapid"
 )
 
 func figure(id string) Figure {
@@ -85,24 +83,6 @@ func TestRegisterPanicsOnProgrammingErrors(t *testing.T) {
 			r.Register(f)
 		}()
 	}
-}
-
-func TestDistance(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"abc", "abc", 0}, {"", "abc", 3}, {"fig9", "fig7", 1}, {"kitten", "sitting", 3}} {
-		if got := distance(c.a, c.b); got != c.want {
-			t.Errorf("distance(%s, %s) = %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := rapid.StringMatching("[abc]{0,8}").Draw(t, "a"), rapid.StringMatching("[abc]{0,8}").Draw(t, "b")
-		d := distance(a, b)
-		if d != distance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) {
-			t.Fatalf("distance(%q, %q) = %d", a, b, d)
-		}
-	})
 }
 
 func TestParseScale(t *testing.T) {

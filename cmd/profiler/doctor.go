@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"nicprof/board"
+	"nicprof/internal/fault"
 	"nicprof/internal/table"
 	"nicprof/microbench"
 )
@@ -21,6 +23,9 @@ cannot be measured.`,
 		Example: "  profiler doctor\n  profiler doctor --board nfp",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if !slices.Contains(append([]string{""}, microbench.Backends...), on.backend) {
+				return fault.Inputf("backend %q is unknown; expected one of %s", on.backend, join(microbench.Backends))
+			}
 			names := board.Names()
 			if on.board != "" {
 				names = []string{on.board}

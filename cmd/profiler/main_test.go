@@ -229,6 +229,47 @@ func TestProfile(t *testing.T) {
 	}
 }
 
+func TestJoinRaw(t *testing.T) {
+	for in, want := range map[string]string{
+		"fit a.csv --raw op=read r.csv -o m":     "fit a.csv --raw op=read,file=r.csv -o m",
+		"fit --raw=op=read r.csv a.csv":          "fit --raw op=read,file=r.csv a.csv",
+		"fit a.csv --raw k=1 r.csv --raw k=2 r2": "fit a.csv --raw k=1,file=r.csv --raw k=2,file=r2",
+		"fit a.csv --raw op=read":                "fit a.csv --raw op=read",
+		"run --board nfp":                        "run --board nfp",
+	} {
+		if got := strings.Join(joinRaw(strings.Fields(in)), " "); got != want {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		}
+	}
+}
+
+// Progress is a line a tenth, or on a terminal one line that is drawn over.
+func TestProgress(t *testing.T) {
+	show := func(p progress) string {
+		var b bytes.Buffer
+		p.app.err = &b
+		for done := range 101 {
+			p.show(done, 100, time.Duration(100-done)*time.Second)
+		}
+		p.end()
+		return b.String()
+	}
+	plain := show(progress{app: &app{}, what: "measuring"})
+	if n := strings.Count(plain, "\n"); n != 10 || !strings.HasPrefix(plain, "measuring: 10 of 100 (10 %), 1m30s left\n") || strings.Contains(plain, "\x1b") {
+		t.Errorf("%d lines, want 10: %s", n, plain)
+	}
+	bar := show(progress{app: &app{}, what: "measuring", terminal: true})
+	_, last, _ := strings.Cut(bar[strings.LastIndex(bar, "\r"):], "\x1b[K")
+	if want := "measuring  [==============================] 100/100 100 %\n"; last != want || strings.Count(bar, "\n") != 1 {
+		t.Errorf("the bar ends as %q, want %q; in all %q", last, want, bar)
+	}
+	for _, terminal := range []bool{false, true} {
+		if text := show(progress{app: &app{quiet: true}, what: "measuring", terminal: terminal}); text != "" {
+			t.Errorf("--quiet, terminal %v: %q", terminal, text)
+		}
+	}
+}
+
 // verbs calls f for every verb, those below verbs included.
 func verbs(root *cobra.Command, f func(*cobra.Command)) {
 	for _, c := range root.Commands() {

@@ -54,23 +54,17 @@ reason, or when a verdict is not the stored one.`,
 				if err != nil {
 					return err
 				}
-				stored, err := report.Read(out, f.ID)
-				if err != nil && !errors.Is(err, fs.ErrNotExist) && strict {
-					return err
-				}
-				failures = append(failures, experiments.Strict(stored, r))
-				if err := report.Write(out, &r); err != nil {
-					return err
-				}
 				results = append(results, r)
+				failure, err := a.store(out, &r, strict)
+				if err != nil {
+					return err
+				}
+				failures = append(failures, failure)
 			}
 			if err := a.printResults(results, out); err != nil {
 				return err
 			}
-			if strict {
-				return errors.Join(failures...)
-			}
-			return nil
+			return errors.Join(failures...)
 		},
 	}
 	flags := c.Flags()
@@ -86,6 +80,24 @@ reason, or when a verdict is not the stored one.`,
 		RunE:    func(*cobra.Command, []string) error { return a.listFigures() },
 	})
 	return c
+}
+
+// store writes a result. Where it has to be like the stored one (strict) and is
+// not, the stored one stays, since else the next strict run would find nothing
+// changed; failure says what differs.
+func (a *app) store(out string, r *report.Result, strict bool) (failure, err error) {
+	if strict {
+		stored, err := report.Read(out, r.ID)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		failure = experiments.Strict(stored, *r)
+		if failure != nil && stored != nil {
+			a.note("note: the stored %s is kept; see the new one with another --out, or replace it without --strict", r.ID)
+			return failure, nil
+		}
+	}
+	return failure, report.Write(out, r)
 }
 
 func selectFigures(ids []string) ([]experiments.Figure, error) {
