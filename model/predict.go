@@ -339,10 +339,17 @@ func (m *Model) resolveAccess(j *job, a *program.Access, lock int) error {
 		r.span = mem.DefaultSpan
 	}
 	if r.stride == 0 {
-		r.stride = defaultStride(j.base.PerPacket, a.Bytes, r.span)
+		r.stride = mem.defaultStride(j.base.PerPacket, a.Bytes, r.span)
 	}
 	if r.span < 1 || r.stride < 1 {
 		return fault.Inputf("access %s:%s:%s: span %d and stride %d; expected at least 1", a.Memory, a.Op, a.Mode, r.span, r.stride)
+	}
+	if most := (mem.Bytes-int64(a.Bytes))/r.stride + 1; mem.Bytes > 0 && r.span > most {
+		if a.Span > 0 {
+			return fault.Inputf("access %s:%s:%s: %d elements %d B apart are more than the %d B of %s; at most %d",
+				a.Memory, a.Op, a.Mode, r.span, r.stride, mem.Bytes, mem.Name, most)
+		}
+		r.span = max(1, most)
 	}
 	j.accesses = append(j.accesses, r)
 	return nil
@@ -350,8 +357,9 @@ func (m *Model) resolveAccess(j *job, a *program.Access, lock int) error {
 
 // defaultStride mirrors what a board does with an access that names none:
 // descriptor-driven programs lay elements 128 B apart in a small array and 32 B
-// apart in a large one, others round the access up to a power of two.
-func defaultStride(perPacket bool, bytes int, span int64) int64 {
+// apart in a large one, others round the access up to a power of two, or to the
+// memory's own stride.
+func (m *Memory) defaultStride(perPacket bool, bytes int, span int64) int64 {
 	const small = 8192
 	if perPacket {
 		if span <= small {
@@ -363,5 +371,5 @@ func defaultStride(perPacket bool, bytes int, span int64) int64 {
 	for s < int64(bytes) {
 		s *= 2
 	}
-	return s
+	return max(s, m.DefaultStride)
 }
