@@ -54,8 +54,9 @@ func sleepCycles(i program.Idiom) float64 {
 
 // lockWork is what the locks of a program need to be solved.
 type lockWork struct {
-	front  int // resource that lock commands pass
-	memory *memoryIndex
+	front    int     // resource that lock commands pass
+	commands float64 // of a packet there, of accesses and locks
+	memory   *memoryIndex
 }
 
 // lockDemand adds the commands of uncontended locks to their engine, and
@@ -73,6 +74,12 @@ func (m *Model) lockDemand(j *job, us []float64, w *lockWork) float64 {
 		release = c.at(word).front
 	}
 	n := float64(len(j.p.Locks))
+	w.commands = 2 * n
+	for k := range j.accesses {
+		if a := &j.accesses[k]; a.engine.front == w.front {
+			w.commands += a.PerPacket * a.commands()
+		}
+	}
 	us[w.front] += n * (m.Queueing.TestUS.Value + release)
 	return n * w.memory.latency.US.Value
 }
@@ -117,25 +124,28 @@ func (m *Model) lockTime(j *job, l int, net *network, free float64, w *lockWork,
 	if m.ClockMHz > 0 {
 		h.pause += sleepCycles(lock.Idiom) / m.ClockMHz
 	}
-	h.front, h.hot = net.us[w.front], hot
+	h.front, h.commands, h.hot = net.us[w.front], w.commands, hot
 	// queues over all elements, balanced at the worst: k of n contexts' places
 	balance := 1 + (1/hot-1)/(net.cores*net.threads)
 	time := func(rate float64) float64 { return hot * h.hold(rate) * balance }
-	rate := settle(func(x float64) bool { return x*time(x) <= 1 }, 1/free, net.lockstep())
+	const most = 0.5 // of the packets
+	gathered := net.lockstep() && hot > most
+	rate := settle(func(x float64) bool { return x*time(x) <= 1 }, 1/free, gathered)
 	hold := h.hold(rate)
 	out.tLock[l], out.flow[l] = 1/hold, flow
 	return hot * hold * balance
 }
 
 // settle returns the rate, at most top, at which a board settles; holds says
-// whether the lock lets a rate through. Where packet I/O or the cores are the
-// bottleneck packets come one by one, the board starts without spinners and
-// falls to the first rate that holds. Where an engine is, it serves all contexts
-// in turn, they reach the lock together, and the board climbs from there.
-func settle(holds func(float64) bool, top float64, lockstep bool) float64 {
+// whether the lock lets a rate through. Packets come one by one from packet I/O
+// and the cores, so a board starts without spinners and falls to the first rate
+// that holds. Where an engine is the bottleneck it serves all contexts in turn:
+// if most go to one element they reach it together, and the board climbs from
+// that crowd.
+func settle(holds func(float64) bool, top float64, gathered bool) float64 {
 	const steps = 24
 	lo, hi := 0.0, top
-	if lockstep {
+	if gathered {
 		for k := 1; k <= steps; k++ {
 			if hi = top * float64(k) / steps; !holds(hi) {
 				break
@@ -171,6 +181,7 @@ type holder struct {
 	spins    bool
 	pause    float64 // of a spinner between two attempts
 	front    float64 // time of a packet on the lock's engine
+	commands float64 // of a packet there
 	hot      float64
 	net      *network // what the contexts that do not spin are in
 }
@@ -181,13 +192,16 @@ func (h *holder) hold(rate float64) float64 {
 	busy := min(1, rate*h.net.busy/h.net.cores)
 	turn := h.q.TurnUS.Value * others * busy / (1 - others*busy)
 	hold := h.fixed + h.turns*turn
+	// the queue of the packets' own commands
+	queue := h.net.wait * rate * h.front
+	idle := h.latency + queue/max(1-queue, 0.01)*h.front/h.commands
 	spinners := h.net.cores*h.net.threads - h.net.inside(rate)
 	if !h.spins || spinners <= 0 {
-		return hold + h.through*h.latency
+		return hold + h.through*idle + h.admitted*(idle-h.latency)
 	}
 	const least = 0.05 // of the engine is left to spinners
 	left := max(least, 1-rate*h.front)
-	wait := max(h.latency, spinners*h.q.TestUS.Value/left-h.pause)
+	wait := max(idle, spinners*h.q.TestUS.Value/left-h.pause)
 	// the next attempt comes as soon as one of the element's spinners is back
 	return hold + h.through*wait + h.admitted*(wait-h.latency) + (h.pause+wait)/(1+spinners*h.hot)
 }
