@@ -175,6 +175,11 @@ func (m *Model) conclude(j *job, times *resourceTimes, out *Prediction, o Option
 	}
 	slices.SortStableFunc(out.Explain, func(a, b Term) int { return cmp.Compare(a.Mpps, b.Mpps) })
 	out.Warnings = times.warnings
+	for _, l := range j.p.Locks {
+		if l.Idiom != program.None && m.lock(l.Idiom, j.base.Name) == nil {
+			out.Warnings = append(out.Warnings, "lock "+l.Name+" is taken to be free: the model knows no "+string(cmp.Or(l.Idiom, program.Spin))+" lock, measure the locks group")
+		}
+	}
 }
 
 // ID names the model in results.
