@@ -202,6 +202,8 @@ func (h *holder) hold(rate float64) float64 {
 	const least = 0.05 // of the engine is left to spinners
 	left := max(least, 1-rate*h.front)
 	wait := max(idle, spinners*h.q.TestUS.Value/left-h.pause)
-	// the next attempt comes as soon as one of the element's spinners is back
-	return hold + h.through*wait + h.admitted*(wait-h.latency) + (h.pause+wait)/(1+spinners*h.hot)
+	// with waiters the next attempt comes as soon as one of them is back
+	waiters := spinners * h.hot
+	lag := (h.pause + wait) * waiters / sq(1+waiters)
+	return hold + h.through*wait + h.admitted*(wait-h.latency) + lag
 }
