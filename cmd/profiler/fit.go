@@ -263,6 +263,9 @@ func title(m *model.Model, what string) string {
 func basesTable(m *model.Model) *table.Table {
 	t := table.New(title(m, "Bare rates"), "base", "Mpps", "95 %", "I/O Mpps", "core µs", "cores")
 	for _, b := range m.Bases {
+		if !b.BareMpps.Identified && !b.CoreUS.Identified {
+			continue // curves alone tell nothing of the base
+		}
 		t.Row(b.Name, value(b.BareMpps), bounds(b.BareMpps), value(b.IOMpps), value(b.CoreUS), b.Cores)
 	}
 	return t

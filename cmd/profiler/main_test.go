@@ -20,9 +20,24 @@ import (
 	"github.com/google/pprof/profile"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
+
+	"nicprof/fit"
+	"nicprof/model"
+	"nicprof/program"
 )
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"profiler": main}) }
+func TestMain(m *testing.M) { testscript.Main(tidy{m}, map[string]func(){"profiler": main}) }
+
+// tidy removes what the tests share.
+type tidy struct{ *testing.M }
+
+func (t tidy) Run() int {
+	defer func() { os.RemoveAll(shared) }()
+	return t.M.Run()
+}
+
+// shared is the directory of quickRun, once it is there.
+var shared string
 
 // TestScripts runs the command end to end, as users do.
 func TestScripts(t *testing.T) {
@@ -229,6 +244,51 @@ func TestProfile(t *testing.T) {
 	}
 }
 
+// The summary lists what the data tell, and leaves out what they do not.
+func TestSummary(t *testing.T) {
+	known := func(v float64) model.Value {
+		return model.Value{Value: v, Low: v * 0.9, High: v * 1.1, Identified: true}
+	}
+	curve := func(op program.Op, bytes int, roof model.Value) model.Roofline {
+		return model.Roofline{Memory: "emem", Op: op, Mode: program.Bulk, Bytes: bytes, Span: 8192, A: known(0.04), Roof: roof}
+	}
+	emem, imem := model.Class{Memory: "emem", Op: "read", Mode: "bulk"}, model.Class{Memory: "imem", Op: "add", Mode: "atomic"}
+	m := &model.Model{
+		Board: "nfp", Backends: []string{"emulated"}, DefaultRule: "resources",
+		Bases: []model.Base{{Name: "forward", Cores: 54, BareMpps: known(28)}, {Name: "untold", Cores: 54}},
+		Rooflines: []model.Roofline{
+			curve("read", 4, known(200)), curve("read", 64, known(150)), curve("write", 64, model.Value{Value: 90}),
+		},
+		Interference: []model.Pair{{A: emem, B: emem, Verdict: model.Shared}, {A: emem, B: imem, Verdict: model.Disjoint}, {A: imem, B: imem, Verdict: model.NotDecided}},
+		Locks:        []model.Lock{{Idiom: "spin", Base: "profiling", LockMpps: known(0.45), FreeMpps: known(23.33), Linear: 16}, {Idiom: "ticket", Base: "profiling"}},
+		Rules:        []model.RuleError{{Rule: "common", N: 9, MeanPct: 20}, {Rule: "resources", N: 9, MeanPct: 2}},
+	}
+	var out, errOut bytes.Buffer
+	a := &app{out: &out, err: &errOut, getenv: func(string) string { return "" }}
+	r := newFitReport(m, &fit.Report{Notes: make([]string, mostNotes+3), Findings: []string{"a point lies above its roof"}})
+	if err := a.printFit(r); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	for _, want := range []string{
+		"forward  28.00  25.20 to 30.80", "emem.read.bulk     64  8192        150.0  135.0 to 165.0      6.0",
+		"1.  emem.read.bulk   H  M\n", "2.  imem.add.atomic     ?\n",
+		"spin   profiling", "resources        9     2.0", "default", "a point lies above its roof",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	for _, not := range []string{"untold", "emem.write.bulk", "ticket", "200.0"} {
+		if strings.Contains(text, not) {
+			t.Errorf("%q in\n%s", not, text)
+		}
+	}
+	if n := strings.Count(errOut.String(), "\n"); n != mostNotes+1 || !strings.Contains(errOut.String(), "3 more notes") {
+		t.Errorf("%d lines of notes:\n%s", n, errOut.String())
+	}
+}
+
 func TestJoinRaw(t *testing.T) {
 	for in, want := range map[string]string{
 		"fit a.csv --raw op=read r.csv -o m":     "fit a.csv --raw op=read,file=r.csv -o m",
@@ -371,8 +431,8 @@ func boardFile(t *testing.T) string {
 	return yaml
 }
 
-// quickRun returns the directory of a run of the quick suite, which the tests
-// of this package share.
+// quickRun returns the directory of a run of the quick suite without its locks,
+// which take longest. The tests of this package share it.
 func quickRun(t testing.TB) string {
 	t.Helper()
 	dir, err := quick()
@@ -383,13 +443,13 @@ func quickRun(t testing.TB) string {
 }
 
 var quick = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "profiler-test")
-	if err != nil {
+	var err error
+	if shared, err = os.MkdirTemp("", "profiler-test"); err != nil {
 		return "", err
 	}
-	dir = filepath.Join(dir, "run")
+	dir := filepath.Join(shared, "run")
 	var out, errOut bytes.Buffer
-	args := []string{"run", "--board", "nfp", "--suite", "quick", "--out", dir}
+	args := []string{"run", "--board", "nfp", "--suite", "quick", "--only", "stateless,single,pairs,cores,skew", "--out", dir}
 	if code := execute(context.Background(), args, &out, &errOut, func(string) string { return "" }); code != 0 {
 		return "", fmt.Errorf("exit code %d: %s", code, errOut.String())
 	}

@@ -44,7 +44,7 @@ func (a *app) measure() *cobra.Command {
 		Long:  "Measure one program on one board: throughput with its interval, latency, what\nlimits it.\n\n" + workloadHelp,
 		Example: `  profiler measure --board nfp --access emem:read:bulk:64:10
   profiler measure --board nfp --stateless 400 --base forward
-  profiler measure --board nfp --base profiling --lock l:1:spin:empty --flows 1
+  profiler measure --board nfp --base profiling --lock l:64:spin:empty --flows 1000
   profiler measure --board nfp --access emem:read:atomic:4:3:65536 --profile p.pb.gz`,
 		RunE: func(c *cobra.Command, args []string) error {
 			p, t, locate, err := of.load(c, args)
@@ -137,6 +137,9 @@ func byUse(use map[string]float64) []string {
 func rate(mpps float64) string { return table.Number(mpps) + " Mpps" }
 
 func interval(low, high float64) string {
+	if high <= low {
+		return "no interval"
+	}
 	return table.Number(low) + " to " + table.Number(high) + " Mpps (95 %)"
 }
 

@@ -27,7 +27,7 @@ figure.json below the results directory. Exits with 0 when every figure ran,
 whatever its verdicts; --strict exits with 1 when a claim differs without a
 reason, or when a verdict is not the stored one.`,
 		Example: `  profiler reproduce list
-  profiler reproduce cora/fig9 --scale quick
+  profiler reproduce cora/stateless --scale quick
   profiler reproduce all --scale full --out results --strict`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
