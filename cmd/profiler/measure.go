@@ -47,7 +47,7 @@ func (a *app) measure() *cobra.Command {
   profiler measure --board nfp --base profiling --lock l:64:spin:empty --flows 1000
   profiler measure --board nfp --access emem:read:atomic:4:3:65536 --profile p.pb.gz`,
 		RunE: func(c *cobra.Command, args []string) error {
-			p, t, locate, err := of.load(c, args)
+			j, err := of.load(c, args)
 			if err != nil {
 				return err
 			}
@@ -55,8 +55,8 @@ func (a *app) measure() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := d.Board().Check(p, of.cores, 0); err != nil {
-				return locate(err)
+			if err := d.Board().Check(j.program, of.cores, 0); err != nil {
+				return j.locate(err)
 			}
 			if profileFile != "" {
 				if err := needDir(profileFile, "--profile"); err != nil {
@@ -64,9 +64,9 @@ func (a *app) measure() *cobra.Command {
 				}
 			}
 			o := microbench.Options{Cores: of.cores, Seed: a.seed, Profile: profileFile != ""}
-			s, err := d.Measure(c.Context(), p, t, o)
+			s, err := d.Measure(c.Context(), j.program, j.traffic, o)
 			if err != nil {
-				return locate(err)
+				return j.locate(err)
 			}
 			if profileFile != "" {
 				if err := profile.Write(profileFile, &s); err != nil {
@@ -75,7 +75,7 @@ func (a *app) measure() *cobra.Command {
 				a.note("profile written; see it with: go tool pprof -top %s", profileFile)
 			}
 			m := measurement{
-				Board: s.Board, Backend: s.Backend, Program: p.Name, Cores: s.Cores,
+				Board: s.Board, Backend: s.Backend, Program: j.program.Name, Cores: s.Cores,
 				Mpps: s.Mpps, Low: s.Low, High: s.High, DroppedMpps: s.DroppedMpps,
 				Bottleneck: s.Bottleneck, Latency: s.Latency, Utilisation: s.Utilisation,
 				Runs: s.Runs, DurationUS: s.DurationUS, Warnings: list(s.Warnings), Seed: a.seed,
@@ -83,7 +83,7 @@ func (a *app) measure() *cobra.Command {
 			if ndr {
 				o.Profile = false
 				a.note("searching for the no-drop rate ...")
-				n, err := microbench.FindNDR(c.Context(), d, p, t, o)
+				n, err := microbench.FindNDR(c.Context(), d, j.program, j.traffic, o)
 				if err != nil {
 					return err
 				}

@@ -23,7 +23,7 @@ and why. The arguments are those of measure, without the board.
   profiler predict --model runs/nfp-standard-1 --access emem:read:atomic:4:3 --lock l:64:spin:empty --flows 1000
   profiler predict --model runs/nfp-standard-1 --stateless 400 --rule common`,
 		RunE: func(c *cobra.Command, args []string) error {
-			p, t, locate, err := of.load(c, args)
+			j, err := of.load(c, args)
 			if err != nil {
 				return err
 			}
@@ -31,11 +31,11 @@ and why. The arguments are those of measure, without the board.
 			if err != nil {
 				return err
 			}
-			x, err := m.Predict(p, t, model.Options{Cores: of.cores, Rule: rule})
+			x, err := m.Predict(j.program, j.traffic, model.Options{Cores: of.cores, Rule: rule})
 			if err != nil {
-				return locate(err)
+				return j.locate(err)
 			}
-			x.Program, x.Seed = p.Name, a.seed
+			x.Program, x.Seed = j.program.Name, a.seed
 			x.Warnings, x.Explain = list(x.Warnings), list(x.Explain)
 			if a.json {
 				return a.document(x)

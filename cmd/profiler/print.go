@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -73,14 +74,10 @@ func list[T any](s []T) []T {
 	return s
 }
 
-// Progress is redrawn at most every redraw on a terminal; elsewhere it is a
-// line a tenth.
-const (
-	redraw = 100 * time.Millisecond
-	tenths = 10
-)
+// redraw is the shortest time between two bars.
+const redraw = 100 * time.Millisecond
 
-// progress shows how far a verb is. The zero start of left means unknown.
+// progress shows how far a verb is: a line a tenth, or a bar on a terminal.
 type progress struct {
 	app      *app
 	what     string
@@ -90,7 +87,7 @@ type progress struct {
 	tenth    int
 }
 
-// progress returns a display of what is being done; call done at the end.
+// progress returns a display of what is being done; call end when it is done.
 func (a *app) progress(what string) *progress {
 	f, ok := a.err.(*os.File)
 	return &progress{
@@ -109,6 +106,8 @@ func (p *progress) count(done, total int) {
 	p.show(done, total, left)
 }
 
+// show shows done of total; left is how long the rest will take, 0 when that is
+// not known.
 func (p *progress) show(done, total int, left time.Duration) {
 	if p.app.quiet || total == 0 {
 		return
@@ -120,7 +119,7 @@ func (p *progress) show(done, total int, left time.Duration) {
 		ending = ", " + left.Round(time.Second).String() + " left"
 	}
 	if !p.terminal {
-		if tenth := tenths * done / total; tenth > p.tenth {
+		if tenth := 10 * done / total; tenth > p.tenth {
 			p.tenth = tenth
 			p.app.note("%s: %d of %d (%d %%)%s", p.what, done, total, percent, ending)
 		}
@@ -132,7 +131,7 @@ func (p *progress) show(done, total int, left time.Duration) {
 	p.drawn = time.Now()
 	full := cells * done / total
 	const erase = "\r\x1b[K"
-	fmt.Fprintf(p.app.err, "%s%-10s [%s%s] %d/%d %d %%%s", erase, p.what, repeat('=', full), repeat(' ', cells-full), done, total, percent, ending)
+	fmt.Fprintf(p.app.err, "%s%-10s [%s%s] %d/%d %d %%%s", erase, p.what, strings.Repeat("=", full), strings.Repeat(" ", cells-full), done, total, percent, ending)
 }
 
 // end leaves the line that the bar was drawn on.
@@ -140,12 +139,4 @@ func (p *progress) end() {
 	if p.terminal && !p.drawn.IsZero() {
 		fmt.Fprintln(p.app.err)
 	}
-}
-
-func repeat(c byte, n int) string {
-	b := make([]byte, n)
-	for i := range b {
-		b[i] = c
-	}
-	return string(b)
 }

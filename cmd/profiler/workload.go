@@ -66,70 +66,73 @@ func (w *workload) flags(f *pflag.FlagSet) {
 	f.StringVar(&w.traffic, "traffic", "", "`FILE`: YAML, flow CSV, pcap or pcapng")
 }
 
-// load returns the program with a name, its traffic, and the place of the
-// program's lines in errors.
-func (w *workload) load(c *cobra.Command, args []string) (program.Program, traffic.Traffic, program.Locator, error) {
-	fail := func(err error) (program.Program, traffic.Traffic, program.Locator, error) {
-		return program.Program{}, traffic.Traffic{}, nil, err
-	}
-	p, locate, err := w.program(c, args)
+// job is a workload as given: a program with a name, its traffic, and what puts
+// the program's lines on an error.
+type job struct {
+	program program.Program
+	traffic traffic.Traffic
+	locate  program.Locator
+}
+
+// load reads the files and flags that name the workload.
+func (w *workload) load(c *cobra.Command, args []string) (job, error) {
+	j, err := w.program(c, args)
 	if err != nil {
-		return fail(err)
+		return job{}, err
 	}
+	p := &j.program
 	if w.base != "" {
 		p.Base = w.base
 	}
 	if w.flows != "" {
 		flows, err := traffic.ParseFlows(w.flows)
 		if err != nil {
-			return fail(err)
+			return job{}, err
 		}
 		p.Flows = &flows
 	}
 	if w.cores < 0 || w.cores == 0 && c.Flags().Changed("cores") {
-		return fail(fault.Inputf("--cores %d: expected at least 1, or leave it out for all cores of the base", w.cores))
+		return job{}, fault.Inputf("--cores %d: expected at least 1, or leave it out for all cores of the base", w.cores)
 	}
-	t := traffic.Traffic{PacketBytes: p.PacketBytes, Flows: p.Flows}
 	if w.traffic != "" {
-		of, err := traffic.Load(w.traffic)
-		if err != nil {
-			return fail(err)
+		if j.traffic, err = traffic.Load(w.traffic); err != nil {
+			return job{}, err
 		}
-		if of.PacketBytes == 0 && of.Sizes == nil {
-			of.PacketBytes = p.PacketBytes
-		}
-		if of.Flows == nil {
-			of.Flows = p.Flows
-		}
-		t = of
 	}
-	return p, t, locate, nil
+	// What the traffic file leaves out is the program's.
+	t := &j.traffic
+	if t.PacketBytes == 0 && t.Sizes == nil {
+		t.PacketBytes = p.PacketBytes
+	}
+	if t.Flows == nil {
+		t.Flows = p.Flows
+	}
+	return j, nil
 }
 
 // program reads the program file or puts the flags together.
-func (w *workload) program(c *cobra.Command, args []string) (program.Program, program.Locator, error) {
-	none := func(err error) error { return err }
+func (w *workload) program(c *cobra.Command, args []string) (job, error) {
 	built := len(w.access)+len(w.lock) > 0 || w.stateless != ""
 	switch {
-	case !built && len(args) == 1:
+	case len(w.access) == 0 && len(args) > 0 && built:
+		return job{}, fault.Inputf("%sboth a program file (%s) and --lock or --stateless; give one or the other", prefix(c), args[0])
+	case len(args) > 1 && !built:
+		return job{}, fault.Inputf("%sexpected one program file, got %d; see %s --help", prefix(c), len(args), c.CommandPath())
+	case len(args) == 0 && !built && w.base == "":
+		return job{}, missingFlag(c, "a program file, --access, --lock, --stateless or --base")
+	case len(args) == 1 && !built:
 		p, locate, err := program.Load(args[0])
-		if err == nil && p.Name == "" {
+		if p.Name == "" {
 			p.Name = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
 		}
-		return p, locate, err
-	case len(w.access) == 0 && len(args) > 0 && built:
-		return program.Program{}, nil, fault.Inputf("%sboth a program file (%s) and --lock or --stateless; give one or the other", prefix(c), args[0])
-	case len(args) > 1 && !built:
-		return program.Program{}, nil, fault.Inputf("%sexpected one program file, got %d; see %s --help", prefix(c), len(args), c.CommandPath())
-	case !built && w.base == "":
-		return program.Program{}, nil, missingFlag(c, "a program file, --access, --lock, --stateless or --base")
+		return job{program: p, locate: locate}, err
 	}
 	var p program.Program
 	var name []string
 	for _, spec := range slices.Concat(w.access, args) {
 		a, err := program.ParseAccess(spec)
 		if err != nil {
-			return program.Program{}, nil, err
+			return job{}, err
 		}
 		p.Accesses = append(p.Accesses, a)
 		name = append(name, spec)
@@ -137,7 +140,7 @@ func (w *workload) program(c *cobra.Command, args []string) (program.Program, pr
 	for _, spec := range w.lock {
 		l, err := program.ParseLock(spec)
 		if err != nil {
-			return program.Program{}, nil, err
+			return job{}, err
 		}
 		p.Locks = append(p.Locks, l)
 		name = append(name, spec)
@@ -145,7 +148,7 @@ func (w *workload) program(c *cobra.Command, args []string) (program.Program, pr
 	if w.stateless != "" {
 		var err error
 		if p.Stateless, err = program.ParseStateless(w.stateless); err != nil {
-			return program.Program{}, nil, err
+			return job{}, err
 		}
 		name = append(name, w.stateless+" stateless")
 	}
@@ -153,7 +156,7 @@ func (w *workload) program(c *cobra.Command, args []string) (program.Program, pr
 		name = []string{w.base}
 	}
 	p.Name = strings.Join(name, " + ")
-	return p, none, p.Validate()
+	return job{program: p, locate: func(err error) error { return err }}, p.Validate()
 }
 
 func join(names []string) string { return strings.Join(names, ", ") }
