@@ -155,15 +155,19 @@ type machine struct {
 	waiting     sim.Line[sim.Time] // arrival times of packets without a context
 	meters      []meter
 
-	warm, want, batch int
-	done              int
-	start             sim.Time
-	batchStart        sim.Time
-	round             sim.Time // sum of the batch's rounds: from packet to packet of a context
-	measuring         bool
-	profile           bool
-	watch             func() // after each event, for tests
-	result            Result
+	warmRounds   int
+	warmPackets  int
+	gatherRounds int
+	gatherTime   sim.Time
+	want, batch  int
+	done         int
+	start        sim.Time
+	batchStart   sim.Time
+	round        sim.Time // sum of the batch's rounds: from packet to packet of a context
+	measuring    bool
+	profile      bool
+	watch        func() // after each event, for tests
+	result       Result
 }
 
 func (m *machine) cycles(n float64) sim.Time { return sim.Time(n*m.cycle + 0.5) }
@@ -172,9 +176,6 @@ func (m *machine) cycles(n float64) sim.Time { return sim.Time(n*m.cycle + 0.5) 
 func (m *machine) run(ctx context.Context) (*Result, error) {
 	m.result.Batches = make([]sim.Time, 0, m.want/m.batch+1)
 	m.result.Latency = make([]sim.Time, 0, m.want)
-	if m.warm == 0 {
-		m.begin()
-	}
 	if m.arrival > 0 {
 		for c := len(m.contexts) - 1; c >= 0; c-- {
 			m.idle = append(m.idle, int32(c))
@@ -189,7 +190,7 @@ func (m *machine) run(ctx context.Context) (*Result, error) {
 		}
 	}
 	const poll = 1 << 14
-	for n := 0; m.done < m.warm+m.want; n++ {
+	for n := 0; int(m.result.Packets) < m.want; n++ {
 		if n%poll == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -562,12 +563,13 @@ func (m *machine) leave(c int32) {
 	m.done++
 	switch {
 	case m.measuring:
+		m.result.Packets++
 		m.result.Latency = append(m.result.Latency, now-t.began)
 		m.round += now - t.left
-		if n := m.done - m.warm; n%m.batch == 0 {
+		if int(m.result.Packets)%m.batch == 0 {
 			m.closeBatch(now)
 		}
-	case m.done == m.warm:
+	case m.warm(now):
 		m.begin()
 	}
 	t.left = now
@@ -582,6 +584,12 @@ func (m *machine) leave(c int32) {
 	came := m.waiting.Pop()
 	m.assign(c, m.handOver())
 	t.began = came
+}
+
+// warm tells whether the warm-up is over.
+func (m *machine) warm(now sim.Time) bool {
+	rounds := m.done / len(m.contexts)
+	return rounds >= m.warmRounds && m.done >= m.warmPackets && (rounds >= m.gatherRounds || now >= m.gatherTime)
 }
 
 // closeBatch records the time of a batch. Under saturation that is, by Little's
@@ -637,7 +645,6 @@ func (m *machine) meter(name string, ahead sim.Time, s *sim.Server) {
 // finish summarises the run.
 func (m *machine) finish() *Result {
 	r := &m.result
-	r.Packets = int64(m.done - m.warm)
 	r.Duration = m.kernel.Now() - m.start
 	r.Batch = m.batch
 	span := float64(r.Duration)

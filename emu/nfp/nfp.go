@@ -23,9 +23,9 @@ type Config struct {
 	Cores   int    // microengines, 0: the base's
 	Threads int    // contexts a microengine, 0: the base's
 	Seed    uint64 // of every stream
-	Warm    int    // packets before the measurement, 0: WarmRounds of all contexts
-	Packets int    // measured packets, 0: 6000
-	Batch   int    // packets a batch, 0: Packets/60
+	Packets int    // measured packets, 0: 3000, or 24000 at an offered rate
+	Batch   int    // packets a batch, 0: a sixtieth of them
+	Length  int    // multiplies Packets and the warm-up, 0: 1
 	Profile bool   // account time by path
 }
 
@@ -66,7 +66,7 @@ func (r *Result) Mpps() float64 {
 
 // ingressBuffer is the number of packets that wait for a context before the
 // packet-I/O block drops, when traffic has a rate.
-const ingressBuffer = 1024
+const ingressBuffer = 256
 
 // Run emulates program p under traffic t. The program must have been resolved
 // against the board and have passed its check.
@@ -106,16 +106,24 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c Config) 
 	if c.Threads > 0 {
 		m.threads = c.Threads
 	}
-	contexts := m.cores * m.threads
-	m.warm, m.want, m.batch = c.Warm, c.Packets, c.Batch
+	length := max(1, c.Length)
+	m.want = c.Packets
+	m.warmRounds = warmRounds * length
 	if m.want == 0 {
-		m.want = 6000
+		m.want = 3000
+		if t.RateMpps > 0 {
+			m.want = 24000
+			m.warmPackets = 6000 * length // for the ingress buffer to fill, if it does
+		}
 	}
-	if m.warm == 0 {
-		m.warm = WarmRounds(p) * contexts
-	}
+	m.want *= length
+	m.batch = c.Batch
 	if m.batch == 0 {
 		m.batch = max(1, m.want/60)
+	}
+	if slices.ContainsFunc(p.Locks, spins) {
+		m.gatherRounds = gatherRounds * length
+		m.gatherTime = gatherTime * sim.Time(length)
 	}
 	m.meter("io", 0, &m.io)
 	m.layMemories(b, base, p)
@@ -127,17 +135,18 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c Config) 
 	return m, nil
 }
 
-// WarmRounds is how many packets a context takes before a measurement of p:
-// three, and with locks that spin until the contexts have gathered at the
-// hottest one. A ticket lock's queue is there after a round; over thousands of
-// rounds its order drifts until neighbours share a microengine, a convoy that
-// no run here is long enough to settle.
-func WarmRounds(p program.Program) int {
-	if slices.ContainsFunc(p.Locks, func(l program.Lock) bool { return l.Idiom != program.None && l.Idiom != program.Ticket }) {
-		return 40
-	}
-	return 3
-}
+// The warm-up takes warmRounds packets of every context, and with locks that
+// spin also, until the contexts have gathered at the hottest one, gatherRounds
+// or gatherTime. A ticket lock's queue is there after a round; over thousands of
+// rounds its order drifts until neighbours share a microengine, a convoy that no
+// run here is long enough to settle.
+const (
+	warmRounds   = 3
+	gatherRounds = 40
+	gatherTime   = 1500 * sim.Microsecond
+)
+
+func spins(l program.Lock) bool { return l.Idiom != program.None && l.Idiom != program.Ticket }
 
 // layMemories builds the memories that the program or its base uses.
 func (m *machine) layMemories(b *board.Board, base board.Base, p program.Program) {

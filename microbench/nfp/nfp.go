@@ -37,11 +37,10 @@ const (
 	level            = 0.95
 	defaultPrecision = 0.005
 	defaultRuns      = 8
-	// runPackets is the length of one replication: short, since most workloads
-	// are precise after one. A run that has not settled is repeated, longer, up
-	// to longestRun times that.
-	runPackets = 3000
-	longestRun = 16
+	// A run that has not settled is repeated, longer, up to longestRun times
+	// and longestTime.
+	longestRun  = 16
+	longestTime = 30 * sim.Millisecond
 	// contextBound is the utilisation under which no resource is the
 	// bottleneck: all contexts wait, and the latency of the path decides.
 	contextBound = 0.85
@@ -75,13 +74,12 @@ func (d *emulated) Measure(ctx context.Context, p program.Program, t traffic.Tra
 	if o.MaxRuns == 0 {
 		o.MaxRuns = defaultRuns
 	}
-	contexts := s.Cores * s.Threads
 	length := 1
 	m := measurement{sample: &s, use: map[string]float64{}}
 	for {
 		run, err := emu.Run(ctx, d.board, p, t, emu.Config{
 			Cores: o.Cores, Threads: o.Threads, Seed: replicationSeed(o.Seed, m.runs), Profile: o.Profile,
-			Warm: emu.WarmRounds(p) * contexts * length, Packets: runPackets * length,
+			Length: length,
 		})
 		if err != nil {
 			return microbench.Sample{}, err
@@ -90,7 +88,7 @@ func (d *emulated) Measure(ctx context.Context, p program.Program, t traffic.Tra
 		e := sim.Steady(batches, level)
 		if m.runs == 0 {
 			m.findings = stats.InTime(rates(batches[e.Dropped:]))
-			if (len(m.findings) > 0 || !e.Steady) && length < longestRun {
+			if (len(m.findings) > 0 || !e.Steady) && length < longestRun && run.Duration < longestTime/4 {
 				length *= 4 // not settled: again, longer
 				continue
 			}
