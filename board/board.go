@@ -55,7 +55,8 @@ type PCIe struct {
 // command; IOMpps is the packet-I/O ceiling; Demand is the base's own memory
 // commands per packet. Index says how an access chooses its element: "access"
 // (anew each time) or "packet" (one element per packet and access line, as a
-// program driven by operation descriptors does).
+// program driven by operation descriptors does). Locks says that programs on
+// this base take locks, so that random ones do too.
 type Base struct {
 	Name         string   `json:"name" yaml:"name"`
 	Text         string   `json:"text" yaml:"text"`
@@ -67,6 +68,7 @@ type Base struct {
 	Threads      Num      `json:"threads" yaml:"threads"`
 	Swaps        Num      `json:"swaps" yaml:"swaps"` // context swaps within Cycles
 	Index        string   `json:"index" yaml:"index"`
+	Locks        bool     `json:"locks,omitempty" yaml:"locks,omitempty"`
 	Demand       []Demand `json:"demand,omitempty" yaml:"demand,omitempty"`
 }
 

@@ -483,7 +483,7 @@ func (p *planner) locks() {
 	sections := append([][]program.Access{nil}, p.sections()...)
 
 	for _, section := range sections { // the lock-free version of each
-		for _, base := range []board.Base{p.sweep, p.plain} {
+		for _, base := range p.board.Bases {
 			lock(base, program.Lock{Elements: 1, Idiom: program.None, Section: section}, uniform)
 		}
 	}
@@ -491,9 +491,13 @@ func (p *planner) locks() {
 		lock(p.sweep, program.Lock{Elements: k, Idiom: program.Spin}, uniform)
 	}
 	for _, k := range p.idiomElements {
-		lock(p.plain, program.Lock{Elements: k, Idiom: program.Spin}, uniform)
-		for _, idiom := range idioms {
-			lock(p.sweep, program.Lock{Elements: k, Idiom: idiom}, uniform)
+		for _, base := range p.board.Bases {
+			if base.Name != p.sweep.Name {
+				lock(base, program.Lock{Elements: k, Idiom: program.Spin}, uniform)
+			}
+			for _, idiom := range idioms {
+				lock(base, program.Lock{Elements: k, Idiom: idiom}, uniform)
+			}
 		}
 	}
 	for _, k := range p.sectElements {

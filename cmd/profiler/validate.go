@@ -15,7 +15,7 @@ import (
 func (a *app) validate() *cobra.Command {
 	var on target
 	var modelPath, rule string
-	var programs, parallel int
+	var programs, parallel, worst int
 	var maxError, maxP95 float64
 	c := &cobra.Command{
 		Use:   "validate --model M --board B",
@@ -29,6 +29,9 @@ bounds.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if programs < 1 {
 				return fault.Inputf("--programs %d: expected at least 1", programs)
+			}
+			if worst < 1 {
+				return fault.Inputf("--worst %d: expected at least 1", worst)
 			}
 			m, err := openModel(c, modelPath)
 			if err != nil {
@@ -50,7 +53,7 @@ bounds.`,
 			}
 			bar := a.progress("validating")
 			r, err := validate.Run(c.Context(), m, d, validate.Options{
-				Programs: programs, Seed: a.seed, Rule: rule, Parallel: parallel, Progress: bar.count,
+				Programs: programs, Seed: a.seed, Rule: rule, Parallel: parallel, Worst: worst, Progress: bar.count,
 			})
 			bar.end()
 			if err != nil {
@@ -67,6 +70,7 @@ bounds.`,
 	flags.StringVarP(&modelPath, "model", "m", "", "model `FILE`, or the directory of a run")
 	flags.StringVar(&rule, "rule", "", "`RULE`: "+join(model.Rules))
 	flags.IntVar(&programs, "programs", 200, "`N` random programs")
+	flags.IntVar(&worst, "worst", 5, "list the `N` worst cases")
 	flags.IntVar(&parallel, "parallel", 0, "`N` measurements at a time (default: one a processor)")
 	flags.Float64Var(&maxError, "max-error", 0, "largest mean error, `PERCENT` (default 5; 12 for a host)")
 	flags.Float64Var(&maxP95, "max-p95", 0, "95th percentile, `PERCENT` (default 12; 30 for a host)")

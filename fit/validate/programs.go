@@ -12,8 +12,9 @@ import (
 
 // RandomPrograms draws n programs that b can run, the same for the same seed:
 // one to six accesses over its memories, operations, modes, sizes, spans and
-// popularities, some with stateless work, some with a lock around accesses, on
-// every base. None is chosen for being easy.
+// popularities, some with stateless work, on every base, and some with a lock
+// around accesses on the bases whose programs take locks. None is chosen for
+// being easy.
 func RandomPrograms(b *board.Board, n int, seed uint64) []program.Program {
 	g := generator{board: b, s: sim.NewStream(seed, "validate programs")}
 	out := make([]program.Program, 0, n)
@@ -41,7 +42,8 @@ func (g *generator) log(lo, hi float64) float64 {
 }
 
 func (g *generator) program() program.Program {
-	p := program.Program{Base: g.board.Bases[g.s.IntN(len(g.board.Bases))].Name}
+	base := &g.board.Bases[g.s.IntN(len(g.board.Bases))]
+	p := program.Program{Base: base.Name}
 	for range 1 + g.s.IntN(6) {
 		p.Accesses = append(p.Accesses, g.access(8))
 	}
@@ -55,7 +57,7 @@ func (g *generator) program() program.Program {
 			}
 		}
 	}
-	if g.board.Locks.Memory != "" && g.chance(0.25) {
+	if g.chance(0.25) && base.Locks && g.board.Locks.Memory != "" {
 		g.lock(&p)
 	}
 	return p
