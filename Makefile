@@ -1,12 +1,13 @@
 # make          build everything; the command goes to .bin/profiler
 # make test     all tests
 # make bench    the event kernel against its peers, then every Go benchmark
-# make results  full-scale runs, models and figures into results/ (hours)
+# make results  the reference run, its model, validation and full-scale figures into results/
+# make full     the full sweep of the nfp
 # make lint     go vet, staticcheck, gofmt, go.mod
 
 GO ?= go
 
-.PHONY: build test bench results lint
+.PHONY: build test bench results full lint
 
 build:
 	$(GO) build ./...
@@ -21,9 +22,13 @@ bench:
 
 results: build
 	rm -rf results/nfp
-	.bin/profiler run --board nfp --suite full --out results/nfp
-	.bin/profiler validate --model results/nfp/model.json --board nfp
+	.bin/profiler run --board nfp --out results/nfp
+	.bin/profiler validate --model results/nfp --board nfp --json > results/nfp/validate.json
 	.bin/profiler reproduce all --scale full --out results
+
+# the full sweep: half an hour on two cores; its 30 MB are not kept in the repository
+full: build
+	.bin/profiler run --board nfp --suite full
 
 lint:
 	$(GO) vet ./...
