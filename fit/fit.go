@@ -35,6 +35,8 @@ type Report struct {
 	Findings  []string          // of the rooflines and locks: retrograde curves, points above a roof
 	Rooflines []roofline.Result // parallel to Model.Rooflines
 	Locks     []locks.Result    // parallel to Model.Locks
+
+	overCores []roofline.Result // parallel to Rooflines: of the points on all core counts
 	Hybrid    hybrid.Result
 	Residuals []Residual // of the default rule, in the samples' order
 }
@@ -81,6 +83,7 @@ func Fit(samples []microbench.Sample, o Options) (*model.Model, *Report, error) 
 			return nil, nil, err
 		}
 	} else {
+		coresOfCurves(m, r)
 		r.note("the samples are curves only: no interference matrix, no base costs; rule %s is the default", m.DefaultRule)
 	}
 	residuals(m, used, r)
@@ -278,6 +281,26 @@ func compose(m *model.Model, h hybrid.Result) {
 			e.Front = m.Composition[at].Name
 		}
 	}
+}
+
+// coresOfCurves gives a base the core times of the first of its curves that was
+// measured on several core counts: what curves alone tell of cores.
+func coresOfCurves(m *model.Model, r *Report) {
+	for i := range m.Bases {
+		base := &m.Bases[i]
+		for j := range r.Rooflines {
+			c := &r.overCores[j]
+			if m.Rooflines[j].Base != base.Name || c.Form != roofline.Cores || !c.D0.Identified || !c.Dm.Identified {
+				continue
+			}
+			base.CoreUS, base.AccessUS = c.D0, c.Dm
+			if c.IO.Identified {
+				base.IOMpps = c.IO
+			}
+			break
+		}
+	}
+	m.Changed()
 }
 
 // residuals holds the samples against the default rule.

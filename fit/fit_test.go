@@ -248,6 +248,15 @@ func TestCurvesAlone(t *testing.T) {
 	if math.Abs(got.Mpps/19.8-1) > 0.03 {
 		t.Errorf("10 reads: %.2f Mpps, want 19.8", got.Mpps)
 	}
+	for _, s := range samples[:len(samples)-1] {
+		got, err := m.Predict(s.Program, s.Traffic, model.Options{Cores: s.Cores})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(got.Mpps/s.Mpps-1) > 0.1 {
+			t.Errorf("%s on %d cores: predicted %.2f, measured %.2f", s.Key, s.Cores, got.Mpps, s.Mpps)
+		}
+	}
 	if _, err := m.Predict(p, model.Traffic{}, model.Options{Rule: model.RuleResources}); fault.KindOf(err) != fault.Input {
 		t.Errorf("resources rule without costs: %v", err)
 	}

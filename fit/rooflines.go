@@ -88,6 +88,7 @@ func fitRooflines(m *model.Model, samples []microbench.Sample, o Options, r *Rep
 		}
 		m.Rooflines = append(m.Rooflines, c.model())
 		r.Rooflines = append(r.Rooflines, c.result)
+		r.overCores = append(r.overCores, c.overCores())
 		for _, f := range c.result.Findings {
 			r.Findings = append(r.Findings, c.name()+": "+f)
 		}
@@ -152,10 +153,7 @@ func (c *curve) model() model.Roofline {
 	}
 	none := model.Value{Note: "not identified: all points are on the same number of cores"}
 	out.CoreUS, out.MemUS = none, none
-	apart := c.apart
-	if c.result.Form == roofline.Cores {
-		apart = c.result
-	}
+	apart := c.overCores()
 	if apart.Form == roofline.Cores {
 		out.CoreUS = apart.Dm
 		out.MemUS = inverse(apart.Roof)
@@ -166,6 +164,14 @@ func (c *curve) model() model.Roofline {
 		out.MemUS = inverse(out.Roof)
 	}
 	return out
+}
+
+// overCores is the fit to the points on all core counts.
+func (c *curve) overCores() roofline.Result {
+	if c.result.Form == roofline.Cores {
+		return c.result
+	}
+	return c.apart
 }
 
 func inverse(v model.Value) model.Value {

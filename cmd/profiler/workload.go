@@ -17,18 +17,24 @@ import (
 
 // target is the board that a verb measures, and how.
 type target struct {
-	board, backend string
+	board, backend, host string
+	allowNoise           bool
 }
 
 func (t *target) flags(c *cobra.Command) {
 	c.Flags().StringVarP(&t.board, "board", "b", "", "`BOARD`: "+join(board.Names())+", or a board file")
 	c.Flags().StringVar(&t.backend, "backend", "", "`KIND`: emulated, native or remote")
+	c.Flags().StringVar(&t.host, "host", "", "`USER@ADDR` of the board's machine, for --backend remote")
+	c.Flags().BoolVar(&t.allowNoise, "allow-noise", false, "report in spite of noise, marked (an emulated board has none)")
 	complete(c, "board", completeBoards)
 	complete(c, "backend", cobra.FixedCompletions(microbench.Backends, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // open returns the board's driver.
 func (t *target) open(c *cobra.Command) (microbench.Driver, error) {
+	if t.host != "" && t.backend != microbench.Remote {
+		return nil, fault.Inputf("--host %s goes with --backend %s", t.host, microbench.Remote)
+	}
 	b, err := loadBoard(c, t.board)
 	if err != nil {
 		return nil, err
