@@ -2,6 +2,8 @@ package cora
 
 import (
 	"context"
+	"os"
+	"strings"
 	"testing"
 
 	"nicprof/board"
@@ -38,4 +40,35 @@ func TestFidelity(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("\n%s", table)
+}
+
+// TestDocsCarryTheStoredTable keeps docs/fidelity.md true to results/.
+func TestDocsCarryTheStoredTable(t *testing.T) {
+	read := func(name string) string {
+		b, err := os.ReadFile("../../" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	_, table, ok := strings.Cut(read("results/cora/fidelity/table.md"), "## Error of throughput")
+	if !ok {
+		t.Fatal("the stored table has no summary")
+	}
+	docs := read("docs/fidelity.md")
+	rows := 0
+	for _, line := range strings.Split(table, "\n") {
+		if strings.HasPrefix(line, "## ") {
+			break
+		}
+		if strings.HasPrefix(line, "|") {
+			rows++
+			if !strings.Contains(docs, line) {
+				t.Errorf("docs/fidelity.md lacks %q: run make results and update it", line)
+			}
+		}
+	}
+	if rows < 4 {
+		t.Errorf("%d rows in the stored summary", rows)
+	}
 }
