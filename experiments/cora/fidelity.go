@@ -123,6 +123,12 @@ func fidelity(ctx context.Context, env experiments.Env) (report.Result, error) {
 	}
 	one("reads-64b-bulk", reads(program.Bulk, 64))
 	one("reads-32b-atomic", reads(program.Atomic, 32))
+	bulk := func(bytes int, span int64) program.Program {
+		return program.Program{Base: "profiling", Accesses: []program.Access{{Memory: "emem", Op: program.Read, Mode: program.Bulk, Bytes: bytes, PerPacket: 10, Span: span}}}
+	}
+	one("held-out-64", bulk(64, cachedSpan))
+	one("held-out-32", bulk(32, 4))
+	one("held-out-16", bulk(16, missSpan))
 	one("one-lock", locked(program.Spin, 1))
 	one("lock-free", locked(program.None, 1))
 
@@ -172,7 +178,7 @@ func fidelity(ctx context.Context, env experiments.Env) (report.Result, error) {
 		claims.measured(set+"-max", worst, "")
 		figure.Series = append(figure.Series, report.Series{Name: set, Style: style, Kind: report.Markers, Points: points[set]})
 	}
-	figure.Series = append(figure.Series, report.Series{Name: "Cora's single figures", Style: 3, Kind: report.Markers, Points: points["single"]})
+	figure.Series = append(figure.Series, report.Series{Name: "single figures", Style: 3, Kind: report.Markers, Points: points["single"]})
 	res.Claims = claims
 	res.Tables = []report.Table{summary, farthest(rates, b.samples)}
 	res.Figure = report.Figure{Caption: "each marker is one published rate; dashed: ±15 %", Panels: []report.Panel{figure}}
