@@ -4,6 +4,7 @@
 package curves
 
 import (
+	"bytes"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -43,8 +44,9 @@ const (
 // and mpps, and optionally low, high (95 % interval, Mpps), cores, base (the
 // program around the accesses, "forward" if it is not named), stride (bytes)
 // and board; lines that begin with # are comments. set fills missing columns
-// and empty cells. The notes are for the reader. Errors name
-// the file and line and are the input's fault.
+// and empty cells. A file of fitted coefficients (see coefficients) is read
+// too. The notes are for the reader. Errors name the file and line and are the
+// input's fault.
 func Read(path string, set map[string]string) ([]microbench.Sample, []string, error) {
 	return open(path, func(r io.Reader) ([]microbench.Sample, []string, error) { return parse(r, path, set) })
 }
@@ -80,11 +82,17 @@ type row struct {
 }
 
 func parse(r io.Reader, name string, set map[string]string) ([]microbench.Sample, []string, error) {
-	set, err := canonical(set)
+	data, err := io.ReadAll(r)
 	if err != nil {
+		return nil, nil, fault.Inputf("%s: %w", name, err)
+	}
+	if isCoefficients(data) {
+		return parseCoefficients(data, name, set)
+	}
+	if set, err = canonical(set); err != nil {
 		return nil, nil, err
 	}
-	rows, header, err := readRows(r, name, slices.Concat(describing, optional, measured), set)
+	rows, header, err := readRows(bytes.NewReader(data), name, slices.Concat(describing, optional, measured), set)
 	if err != nil {
 		return nil, nil, err
 	}

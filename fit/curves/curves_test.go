@@ -195,6 +195,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add("memory,op,mode,bytes,span,intensity,mpps,low,high,cores,base,stride,board\nemem,read,bulk,8,1,4,20,19,21,5,xdp,128,nfp\n", "")
 	f.Add("op,per_packet,mpps\nread,\"4\n\",1e-400\n", "9223372036854775808")
+	f.Add("op,width,log2n,a,b,c,knee\nerb,128,13,0.03,0.0,0.01,23\n", "")
 	f.Fuzz(func(t *testing.T, file, span string) {
 		samples, _, err := parse(strings.NewReader(file), "f.csv", with(what, "span", span))
 		if err != nil && fault.KindOf(err) != fault.Input {
