@@ -3,6 +3,7 @@ package fit
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -216,6 +217,25 @@ func imported() []microbench.Sample {
 	return out
 }
 
+// Groups that hold nothing back for judging the rules still give a default
+// that predicts them.
+func TestDefaultRuleOfSomeGroups(t *testing.T) {
+	b := nfp(t)
+	samples := slices.DeleteFunc(measure(t, b, truth(t, b), "quick", 1), func(s microbench.Sample) bool {
+		return s.Group != microbench.GroupStateless && s.Group != microbench.GroupCores
+	})
+	m, r, err := Fit(samples, Options{Board: b, Suite: "quick", Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.DefaultRule != model.RuleResources || len(m.Rules) != 0 {
+		t.Errorf("default rule %s, held-out errors %+v", m.DefaultRule, m.Rules)
+	}
+	if len(r.Residuals) != len(samples) {
+		t.Errorf("%d of %d samples predicted", len(r.Residuals), len(samples))
+	}
+}
+
 func TestCurvesAlone(t *testing.T) {
 	samples := imported()
 	torn := samples[0]
@@ -247,6 +267,9 @@ func TestCurvesAlone(t *testing.T) {
 	}
 	if math.Abs(got.Mpps/19.8-1) > 0.03 {
 		t.Errorf("10 reads: %.2f Mpps, want 19.8", got.Mpps)
+	}
+	if got.Low > 19.8 || got.High < 19.8 || got.High > 1.2*got.Low {
+		t.Errorf("10 reads: an interval of %.2f to %.2f Mpps, the truth is 19.8", got.Low, got.High)
 	}
 	for _, s := range samples[:len(samples)-1] {
 		got, err := m.Predict(s.Program, s.Traffic, model.Options{Cores: s.Cores})

@@ -88,8 +88,12 @@ func fitResources(m *model.Model, b *board.Board, samples []microbench.Sample, r
 		return err
 	}
 	f.intervals(s)
+	judged := m.Rules
+	if len(judged) == 0 { // nothing to hold out: the samples of the fit have to tell
+		judged = judgeRules(m, samples, r)
+	}
 	best := math.Inf(1)
-	for _, e := range m.Rules {
+	for _, e := range judged {
 		if e.MeanPct < best {
 			best, m.DefaultRule = e.MeanPct, e.Rule
 		}

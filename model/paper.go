@@ -17,6 +17,13 @@ func (m *Model) compose(j *job, rule string, out *resourceTimes) error {
 	out.us[resIO] = max(1/j.base.BareMpps.Value, j.wireTime(m))
 	out.us[resCores] = j.coreTime() / float64(j.cores)
 	slowest := max(out.us[resIO], out.us[resCores])
+	out.rel = j.base.BareMpps.Rel()
+	switch {
+	case out.us[resCores] > out.us[resIO]:
+		out.rel = j.coreRel()
+	case out.rel == 0:
+		out.rel = j.base.IOMpps.Rel()
+	}
 	for g := range m.Composition {
 		us, rel, err := m.group(j, rule, g)
 		if err != nil {
@@ -88,7 +95,7 @@ func (m *Model) group(j *job, rule string, g int) (us, rel float64, err error) {
 		return 0, 0, nil
 	}
 	for _, w := range ws {
-		rel = max(rel, w.curve.C.Rel()*w.i/total)
+		rel = max(rel, w.curve.rel(total)*w.i/total)
 	}
 	switch rule {
 	case RuleLiteral:
@@ -111,6 +118,19 @@ func common(ws []weighted, total, x float64) float64 {
 		us += w.i / total * (w.curve.packetUS(x) + w.shift)
 	}
 	return us
+}
+
+// rel is the half-width, relative, of the interval of the time of a packet with
+// i accesses: the roof's where the roof counts, else that of A and C together.
+func (r *Roofline) rel(i float64) float64 {
+	queued := r.C.Value * math.Exp(-r.B.Value/i) * i
+	if r.Roof.Identified && i/r.Roof.Value >= r.A.Value+queued {
+		return r.Roof.Rel()
+	}
+	if us := r.A.Value + queued; us > 0 {
+		return (r.A.Rel()*r.A.Value + r.C.Rel()*queued) / us
+	}
+	return 0
 }
 
 // packetUS is the curve: the time of a packet with i accesses, µs.

@@ -41,7 +41,8 @@ type Term struct {
 }
 
 // Prediction of a program under traffic. Low and High span 95 %: of the rule's
-// held-out errors and of the bottleneck's fitted numbers.
+// held-out errors (where none was held out, of the model's errors on its own
+// samples) and of the bottleneck's fitted numbers.
 type Prediction struct {
 	Board       string             `json:"board"`
 	Model       string             `json:"model"`
@@ -149,6 +150,8 @@ func (m *Model) conclude(j *job, times *resourceTimes, out *Prediction, o Option
 	rel := times.rel
 	if e := j.x.rules[out.Rule]; e != nil {
 		rel = math.Hypot(rel, e.P95Pct/100)
+	} else {
+		rel = math.Hypot(rel, meanTo95*m.Quality.MAPE/100)
 	}
 	if out.DroppedMpps == 0 && j.t.RateMpps > 0 {
 		// the offered rate is served in any case when it is below the capacity's interval
@@ -181,6 +184,10 @@ func (m *Model) conclude(j *job, times *resourceTimes, out *Prediction, o Option
 		}
 	}
 }
+
+// meanTo95 turns a mean absolute error into the half-width that holds 95 % of
+// normally distributed errors: 1.96·√(π/2).
+const meanTo95 = 2.456
 
 // ID names the model in results.
 func (m *Model) ID() string {
@@ -253,7 +260,7 @@ func (m *Model) resolve(j *job, o Options) error {
 		if i := slices.Index(program.Kinds, kind); i < 0 {
 			return fault.Inputf("unknown kind of stateless operation %q; known are %v", kind, program.Kinds)
 		} else if n > 0 && x.kinds[i] == nil {
-			return fault.Inputf("the model has no cost of stateless %s: it was fitted without the stateless group", kind)
+			return fault.Inputf("the model has no cost of stateless %s operations: fit a run with the groups stateless and cores", kind)
 		} else if !(n >= 0) {
 			return fault.Inputf("%v stateless %s operations; expected 0 or more", n, kind)
 		}

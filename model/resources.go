@@ -36,6 +36,15 @@ func (j *job) coreTime() float64 {
 	return us + float64(len(j.p.Locks))*(2*j.base.AccessUS.Value+j.base.LockUS.Value)
 }
 
+// coreRel is the half-width, relative, of the interval of coreTime.
+func (j *job) coreRel() float64 {
+	us := j.base.CoreUS.Rel() * j.base.CoreUS.Value
+	for i := range j.accesses {
+		us += j.accesses[i].PerPacket * j.accesses[i].commands() * j.base.AccessUS.Rel() * j.base.AccessUS.Value
+	}
+	return us / j.coreTime()
+}
+
 // footprint is how an access spreads over the lines and banks of its memory.
 type footprint struct {
 	hot   float64 // share of the hottest line

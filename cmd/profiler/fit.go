@@ -272,20 +272,25 @@ func basesTable(m *model.Model) *table.Table {
 }
 
 // rooflineTable lists, of each class of access, the curve that moves the most
-// bytes a second, where the data tell a roof.
+// bytes a second. Where the data tell no roof, the highest rate seen stands for
+// it, marked ≥; a curve whose roof is told goes first.
 func rooflineTable(m *model.Model) *table.Table {
 	class := func(r *model.Roofline) model.Class { return model.Class{Memory: r.Memory, Op: r.Op, Mode: r.Mode} }
 	speed := func(r *model.Roofline) float64 { return r.Roof.Value * float64(r.Bytes) }
 	var top []*model.Roofline
 	for i := range m.Rooflines {
 		r := &m.Rooflines[i]
-		if !r.Roof.Identified {
+		if r.Roof.Value <= 0 {
 			continue
 		}
 		at := slices.IndexFunc(top, func(o *model.Roofline) bool { return class(o) == class(r) })
 		switch {
 		case at < 0:
 			top = append(top, r)
+		case r.Roof.Identified != top[at].Roof.Identified:
+			if r.Roof.Identified {
+				top[at] = r
+			}
 		case speed(r) > speed(top[at]):
 			top[at] = r
 		}
@@ -294,7 +299,11 @@ func rooflineTable(m *model.Model) *table.Table {
 	t := table.New(fmt.Sprintf("Rooflines, of each class the one of most bytes a second (%d curves)", len(m.Rooflines)),
 		"access", "bytes", "span", "peak Mops/s", "95 %", "knee at", "error %")
 	for _, r := range top[:min(len(top), topCurves)] {
-		t.Row(class(r), r.Bytes, r.Span, value(r.Roof), bounds(r.Roof), knee(r), fmt.Sprintf("%.1f", r.Quality.MAPE))
+		peak := table.Number(r.Roof.Value)
+		if !r.Roof.Identified {
+			peak = "≥" + peak
+		}
+		t.Row(class(r), r.Bytes, r.Span, peak, bounds(r.Roof), knee(r), fmt.Sprintf("%.1f", r.Quality.MAPE))
 	}
 	return t
 }
@@ -302,7 +311,7 @@ func rooflineTable(m *model.Model) *table.Table {
 // knee is the number of accesses a packet from which on the roof limits a
 // curve: where the roof's line meets the rate without accesses, 1/a.
 func knee(r *model.Roofline) string {
-	if !(r.A.Value > 0) {
+	if !(r.A.Value > 0) || !r.Roof.Identified {
 		return "–"
 	}
 	return fmt.Sprintf("%.1f", r.Roof.Value*r.A.Value)

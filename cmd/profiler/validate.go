@@ -33,6 +33,14 @@ bounds.`,
 			if worst < 1 {
 				return fault.Inputf("--worst %d: expected at least 1", worst)
 			}
+			for _, bound := range []struct {
+				flag string
+				pct  float64
+			}{{"max-error", maxError}, {"max-p95", maxP95}} {
+				if !(bound.pct >= 0) {
+					return fault.Inputf("--%s %v: expected per cent, at least 0", bound.flag, bound.pct)
+				}
+			}
 			m, err := openModel(c, modelPath)
 			if err != nil {
 				return err
