@@ -83,6 +83,7 @@ func curveCandidates(points []Point, form string) []candidate {
 	add(Eq1, curveRoof)
 	add(Eq1, curveA)
 	add(Eq1, curveA, curveC)
+	add(Eq1, curveA, curveRoof)
 	add(Eq1, curveA, curveC, curveRoof)
 	add(Eq2, curveA, curveB, curveC)
 	add(Eq2, curveA, curveB, curveC, curveRoof)
@@ -92,7 +93,8 @@ func curveCandidates(points []Point, form string) []candidate {
 // shows says whether the data show the terms of the form: a roof holds two
 // intensities at least, since one tells it from nothing, and at the lowest
 // intensity a packet spends some time of its own, since without it the cost of
-// an access is the roof.
+// an access is the roof; where a packet's own time alone bounds it there, that
+// exceeds the roof's by more than the scatter of the first point.
 func shows(v curve, c candidate, places []Point) bool {
 	const ownTime = 0.02
 	below, _ := v.sides(places[0].Intensity)
@@ -101,6 +103,9 @@ func shows(v curve, c candidate, places []Point) bool {
 	}
 	if !slices.Contains(c.free, curveRoof) {
 		return true
+	}
+	if below, roof := v.sides(places[0].Intensity); slices.Contains(c.free, curveA) && !slices.Contains(c.free, curveC) && below < (1+ownTime)*roof {
+		return false
 	}
 	past := 0
 	for _, p := range places {

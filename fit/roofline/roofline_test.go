@@ -407,3 +407,24 @@ func TestBadInput(t *testing.T) {
 		}
 	}
 }
+
+// The plain roofline, flat up to its knee and then on its roof, has no cost of
+// an access: both of its numbers come back, from four places on.
+func TestPlainRooflineComesBack(t *testing.T) {
+	for _, at := range [][]float64{{1, 4, 10, 25}, {1, 2, 3, 4, 5, 8, 10, 15, 20, 25}} {
+		for _, noise := range []float64{0, 0.002} {
+			scatter := rand.New(rand.NewPCG(1, 2))
+			var points []roofline.Point
+			for _, i := range at {
+				points = append(points, roofline.Point{Intensity: i, Cores: 54, Mpps: min(25, 130/i) * (1 + noise*scatter.NormFloat64())})
+			}
+			r := fit(t, points, roofline.Options{})
+			if !r.A.Identified || math.Abs(r.A.Value/0.04-1) > 0.01 || !r.Roof.Identified || math.Abs(r.Roof.Value/130-1) > 0.01 {
+				t.Errorf("%d places, noise %g: a %+v, roof %+v; want 0.04 and 130", len(at), noise, r.A, r.Roof)
+			}
+			if r.Quality.MAPE > 0.5 || r.Quality.Outliers > 0 {
+				t.Errorf("%d places, noise %g: mean error %.2f %%, %d outliers", len(at), noise, r.Quality.MAPE, r.Quality.Outliers)
+			}
+		}
+	}
+}
