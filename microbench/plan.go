@@ -176,7 +176,7 @@ var suites = map[string]suite{
 		sizes: []int{4, 8, 16, 32, 64, 128}, intensities: []float64{1, 2, 4, 7, 10, 15, 25},
 		spanSizes: []int{4, 8, 32, 128}, spanInt: []float64{4, 10, 25}, smallSpans: []int64{1, 8}, cacheSpans: []float64{1, 2, 96},
 		lowCores:   []lowCore{{2, 4}, {6, 8}, {2, 16}},
-		plainSizes: []int{4, 8, 32, 128}, plainInt: []float64{6, 20}, otherInt: []float64{4, 12, 25},
+		plainSizes: []int{4, 8, 32, 128}, plainInt: []float64{2, 6, 12, 20, 25}, otherInt: []float64{2, 4, 12, 18, 25},
 		splits: []float64{6, 12, 18},
 		counts: map[string][]float64{
 			program.ALU: {50, 100, 200, 300, 400, 600, 800}, program.Multiply: {50, 100, 200, 300},

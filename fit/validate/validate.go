@@ -187,7 +187,7 @@ func describe(p program.Program) string {
 		}
 	}
 	for _, a := range p.Accesses {
-		s = append(s, a.String()+popularity(a.Popularity, a.Alpha))
+		s = append(s, a.String())
 	}
 	for _, l := range p.Locks {
 		s = append(s, l.String())

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"math"
 	"strconv"
+	"strings"
 
 	"nicprof/board"
 	emu "nicprof/emu/nfp"
@@ -44,6 +45,7 @@ const (
 	// contextBound is the utilisation under which no resource is the
 	// bottleneck: all contexts wait, and the latency of the path decides.
 	contextBound = 0.85
+	alwaysHeld   = 0.95 // of a lock
 )
 
 // Measure runs the emulator in independent replications until the 95 %
@@ -206,7 +208,9 @@ func (m *measurement) summarise(precision float64) {
 			continue
 		}
 		s.Utilisation[name] = math.Round(v*1e4) / 1e4
-		if v > best {
+		// a lock that is always held is why its spinners saturate an engine
+		held := strings.HasPrefix(name, "lock.") && v > alwaysHeld
+		if v > best || held {
 			best, s.Bottleneck = v, name
 		}
 	}
