@@ -1,6 +1,7 @@
 package microbench
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,7 +21,8 @@ const (
 )
 
 // Report says what can be measured here. OK is false when a finding is
-// LevelMissing.
+// LevelMissing. Tables are what the driver measured when it examined its
+// machine.
 type Report struct {
 	Board    string    `json:"board"`
 	Class    string    `json:"class"`
@@ -28,6 +30,29 @@ type Report struct {
 	OK       bool      `json:"ok"`
 	Groups   []string  `json:"groups,omitempty"` // of workloads that can be measured
 	Findings []Finding `json:"findings"`
+	Tables   []Table   `json:"tables,omitempty"`
+}
+
+// Examiner is a driver that can look at its machine more closely than a short
+// check does, by measuring it: a host's latency by working set, for one. It may
+// take some seconds. An error means that nothing could be examined; what only
+// could not be measured here is a finding.
+type Examiner interface {
+	Examine(ctx context.Context) (Examination, error)
+}
+
+// Examination is what an Examiner found.
+type Examination struct {
+	Findings []Finding
+	Tables   []Table
+}
+
+// Table is a small table of measurements for people and for JSON. A cell is a
+// string or a number; units stand in the column's name.
+type Table struct {
+	Title   string   `json:"title"`
+	Columns []string `json:"columns"`
+	Rows    [][]any  `json:"rows"`
 }
 
 // Finding is one thing looked at, with what to do about it unless it is ok.
@@ -53,11 +78,12 @@ func (r *Report) Err() error {
 
 // Doctor looks at what would keep a board from being measured on this machine
 // by a backend, and at what would spoil the measurement.
-func Doctor(b *board.Board, backend string) Report {
-	return registry.doctor(b, backend, os.DirFS("/proc"))
+// With examine, a driver that is an Examiner measures its machine too.
+func Doctor(ctx context.Context, b *board.Board, backend string, examine bool) (Report, error) {
+	return registry.doctor(ctx, b, backend, os.DirFS("/proc"), examine)
 }
 
-func (r *Registry) doctor(b *board.Board, backend string, proc fs.FS) Report {
+func (r *Registry) doctor(ctx context.Context, b *board.Board, backend string, proc fs.FS, examine bool) (Report, error) {
 	backend = DefaultBackend(b, backend)
 	rep := Report{Board: b.Name, Class: b.Class, Backend: backend, OK: true}
 	add := func(level, text, remedy string) {
@@ -75,11 +101,25 @@ func (r *Registry) doctor(b *board.Board, backend string, proc fs.FS) Report {
 		add(LevelMissing, t.name+", which "+t.use+", is not in PATH", "install the "+t.from)
 	}
 	if len(missing) == 0 {
-		if _, err := r.Open(b, backend); err != nil {
+		d, err := r.Open(b, backend)
+		if err != nil {
 			add(LevelMissing, err.Error(), "")
 		} else {
 			add(LevelOK, "the driver of class "+b.Class+" opens", "")
-			rep.Groups = groupsOf(b)
+			rep.Groups = measurable(b)
+		}
+		if e, ok := d.(Examiner); ok && examine {
+			found, err := e.Examine(ctx)
+			if ctx.Err() != nil {
+				return rep, ctx.Err()
+			}
+			if err != nil {
+				add(LevelWarning, "the machine was not examined: "+err.Error(), "")
+			}
+			for _, f := range found.Findings {
+				add(f.Level, f.Text, f.Remedy)
+			}
+			rep.Tables = found.Tables
 		}
 	}
 	cpus := runtime.GOMAXPROCS(0)
@@ -106,11 +146,11 @@ func (r *Registry) doctor(b *board.Board, backend string, proc fs.FS) Report {
 	if backend == Emulated {
 		add(LevelOK, "an emulated board measures the same on every machine; no clock of this one enters the results", "")
 	}
-	return rep
+	return rep, nil
 }
 
-// groupsOf returns the groups of workloads that a board has.
-func groupsOf(b *board.Board) []string {
+// measurable returns the groups of workloads that a board has.
+func measurable(b *board.Board) []string {
 	plan, err := Plan(b, Suites[0], nil, 1)
 	if err != nil {
 		return nil

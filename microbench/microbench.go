@@ -30,6 +30,10 @@ type Options struct {
 	Precision float64 `json:"precision,omitempty"` // wanted half-width of the 95 % interval, relative; 0: 0.005
 	MaxRuns   int     `json:"max_runs,omitempty"`  // most replications; 0: 8
 	Profile   bool    `json:"profile,omitempty"`   // collect the Profile
+	// TrialSeconds is how long packets are offered in one trial; 0: the driver's
+	// choice. A native driver keeps to it; an emulated one comes as near as it
+	// can afford, and Sample.DurationUS says how near.
+	TrialSeconds float64 `json:"trial_seconds,omitempty"`
 }
 
 // Status of a sample.
@@ -62,6 +66,7 @@ type Sample struct {
 	High        float64            `json:"mpps_high"`
 	MedianMpps  float64            `json:"mpps_median"`
 	DroppedMpps float64            `json:"dropped_mpps,omitempty"`
+	OfferedMpps float64            `json:"offered_mpps,omitempty"` // really sent, where a generator may fall short; 0: as asked
 	Latency     Latency            `json:"latency_us"`
 	Utilisation map[string]float64 `json:"utilisation,omitempty"` // 0..1 by resource
 	Bottleneck  string             `json:"bottleneck,omitempty"`

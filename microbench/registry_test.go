@@ -122,7 +122,10 @@ func TestDoctor(t *testing.T) {
 			r.Register("nfp", func(*board.Board, string) (Driver, error) { return newFake(), nil })
 			b := testBoard()
 			b.Class = c.class
-			rep := r.doctor(b, c.backend, c.proc)
+			rep, err := r.doctor(t.Context(), b, c.backend, c.proc, true)
+			if err != nil {
+				t.Fatal(err)
+			}
 			var got []string
 			for _, f := range rep.Findings {
 				got = append(got, f.Level+": "+f.Text+" / "+f.Remedy)

@@ -36,7 +36,11 @@ cannot be measured.`,
 				if err != nil {
 					return err
 				}
-				reports = append(reports, microbench.Doctor(b, on.backend))
+				report, err := microbench.Doctor(c.Context(), b, on.backend, on.board != "")
+				if err != nil {
+					return err
+				}
+				reports = append(reports, report)
 			}
 			if err := a.printDoctor(reports, on.board == ""); err != nil {
 				return err
@@ -71,6 +75,13 @@ func (a *app) printDoctor(reports []microbench.Report, all bool) error {
 			t.Row(table.Good.Of(microbench.LevelOK), "groups of workloads: "+join(r.Groups), "")
 		}
 		tables = append(tables, t)
+		for _, measured := range r.Tables {
+			m := table.New(measured.Title, measured.Columns...)
+			for _, row := range measured.Rows {
+				m.Row(row...)
+			}
+			tables = append(tables, m)
+		}
 	}
 	return a.print(tables...)
 }
