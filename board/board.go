@@ -7,35 +7,54 @@ import "nicprof/program"
 
 // Num is one number of a board file with where it comes from. Confidence is H
 // (primary source), M (secondary or derived) or L (general knowledge: a range,
-// never a claim). Calibrated names what the number was fitted against, if it
-// was.
+// never a claim). Low and High bound the value, in its unit, where it is known
+// as a range only; both are 0 where it is not. Calibrated names what the number
+// was fitted against, if it was.
 type Num struct {
 	Value      float64 `json:"value" yaml:"value"`
+	Low        float64 `json:"low,omitempty" yaml:"low,omitempty"`
+	High       float64 `json:"high,omitempty" yaml:"high,omitempty"`
 	Unit       string  `json:"unit,omitempty" yaml:"unit,omitempty"`
 	Source     string  `json:"source" yaml:"source"`
 	Confidence string  `json:"confidence" yaml:"confidence"`
 	Calibrated string  `json:"calibrated,omitempty" yaml:"calibrated,omitempty"`
 }
 
-// Board is one board. Class picks the mechanism: nfp (many-core), soc, fpga,
-// host.
+// Board is one board. Class picks the mechanism: nfp (many-core), soc
+// (run-to-completion cores with caches), fpga, host (the machine itself, also
+// the cores of a soc), netif (paths of packets over a real interface, one a
+// base). Of a host and a netif most is measured, not described, so that their
+// files may leave it out.
 type Board struct {
-	Name        string   `json:"name" yaml:"name"`
-	Class       string   `json:"class" yaml:"class"`
-	Title       string   `json:"title" yaml:"title"`
-	SKU         string   `json:"sku,omitempty" yaml:"sku,omitempty"`
-	ClockMHz    Num      `json:"clock_mhz" yaml:"clock_mhz"`
-	Cores       Num      `json:"cores" yaml:"cores"`     // cores (NFP: microengines) a program may use
-	Threads     Num      `json:"threads" yaml:"threads"` // hardware contexts per core
-	Islands     Num      `json:"islands" yaml:"islands"`
-	LinkGbps    Num      `json:"link_gbps" yaml:"link_gbps"` // all ports together, one direction
-	PCIe        PCIe     `json:"pcie" yaml:"pcie"`
-	Bases       []Base   `json:"bases" yaml:"bases"` // the first is the default
-	Stateless   OpCycles `json:"stateless" yaml:"stateless"`
-	Locks       LockSpec `json:"locks" yaml:"locks"`
-	Memories    []Memory `json:"memories" yaml:"memories"`
-	Variability Num      `json:"variability" yaml:"variability"` // ± fraction of issue chunks and latencies
-	Notes       []string `json:"notes,omitempty" yaml:"notes,omitempty"`
+	Name        string     `json:"name" yaml:"name"`
+	Class       string     `json:"class" yaml:"class"`
+	Title       string     `json:"title" yaml:"title"`
+	SKU         string     `json:"sku,omitempty" yaml:"sku,omitempty"`
+	ClockMHz    Num        `json:"clock_mhz" yaml:"clock_mhz"`
+	Cores       Num        `json:"cores" yaml:"cores"`     // cores (NFP: microengines) a program may use
+	Threads     Num        `json:"threads" yaml:"threads"` // hardware contexts per core
+	Islands     Num        `json:"islands" yaml:"islands"`
+	LinkGbps    Num        `json:"link_gbps" yaml:"link_gbps"` // all ports together, one direction
+	PCIe        PCIe       `json:"pcie" yaml:"pcie"`
+	Bases       []Base     `json:"bases" yaml:"bases"` // the first is the default
+	Stateless   OpCycles   `json:"stateless" yaml:"stateless"`
+	Locks       LockSpec   `json:"locks" yaml:"locks"`
+	Memories    []Memory   `json:"memories" yaml:"memories"`
+	Coherence   *Coherence `json:"coherence,omitempty" yaml:"coherence,omitempty"` // of cores with caches
+	Variability Num        `json:"variability" yaml:"variability"`                 // ± fraction of issue chunks and latencies
+	Notes       []string   `json:"notes,omitempty" yaml:"notes,omitempty"`
+}
+
+// Coherence is what cores with caches do beyond their caches. A tile is the
+// cores that share a second-level cache. Atomics is "ll-sc" (a loop of
+// load-exclusive and store-exclusive, which fails when the line is lost between
+// them) or "lock" (an instruction that holds the line).
+type Coherence struct {
+	Atomics     string `json:"atomics" yaml:"atomics"`
+	Window      Num    `json:"window" yaml:"window"`               // line fills that a core has in flight
+	SameTileNS  Num    `json:"same_tile_ns" yaml:"same_tile_ns"`   // a modified line, from the core beside
+	OtherTileNS Num    `json:"other_tile_ns" yaml:"other_tile_ns"` // the same, from another tile
+	RetryCycles Num    `json:"retry_cycles" yaml:"retry_cycles"`   // of an atomic loop after a failed store
 }
 
 // OpCycles is the issue cycles of one stateless operation by program.Kinds.
@@ -90,10 +109,19 @@ type LockSpec struct {
 }
 
 // Memory is one memory with its engines. Latency is the unloaded round trip in
-// cycles. SharedFront says that the engines' pipelines are one server. PerIsland
+// cycles (of a cache level: load to use). SharedFront says that the engines' pipelines are one server. PerIsland
 // says that every island has one of its own, which the island's cores use. Scratch
 // says that no state which a program declares lies there (firmware and host
 // buffers), so that sweeps and random programs leave it out.
+//
+// Of classes soc and host the memories are the levels of the cache hierarchy
+// and the DRAM, from the fastest on. All arrays lie in the DRAM; an array that
+// a program declares in a level has a working set (span x stride) that fits
+// there. SharedBy is the number of cores that share one instance of the level,
+// and also the scope of the array: every instance has a copy of its own, as
+// memories an island have. So an array in a level private to a core is that
+// core's own (per-core state), one in the last level or the DRAM is shared by
+// all cores. Bytes and Bandwidth are those of one instance.
 type Memory struct {
 	Name          string   `json:"name" yaml:"name"`
 	Kind          string   `json:"kind" yaml:"kind"` // sram, dram
@@ -106,6 +134,9 @@ type Memory struct {
 	SharedFront   bool     `json:"shared_front,omitempty" yaml:"shared_front,omitempty"`
 	PerIsland     bool     `json:"per_island,omitempty" yaml:"per_island,omitempty"`
 	Scratch       bool     `json:"scratch,omitempty" yaml:"scratch,omitempty"`
+	SharedBy      Num      `json:"shared_by,omitzero" yaml:"shared_by,omitempty"`
+	Ways          Num      `json:"ways,omitzero" yaml:"ways,omitempty"`           // associativity
+	Bandwidth     Num      `json:"bandwidth,omitzero" yaml:"bandwidth,omitempty"` // GB/s
 	DefaultSpan   int64    `json:"default_span" yaml:"default_span"`
 	DefaultStride int64    `json:"default_stride,omitempty" yaml:"default_stride,omitempty"`
 	Cache         *Cache   `json:"cache,omitempty" yaml:"cache,omitempty"`

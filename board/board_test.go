@@ -207,7 +207,7 @@ func TestBoardComplaints(t *testing.T) {
 		{"MHz, source: s", "MHz, source: ''", ":4: clock_mhz.source: is empty"},
 		{"cores: {value: 4,", "cores: {value: 4.5,", ":5: cores.value: expected a whole number"},
 		{"variability: {value: 0.5", "variability: {value: 1.5", ":9: variability.value: expected at most 1, got 1.5"},
-		{"class: nfp", "class: dpu", ":2: class: dpu is not one of nfp, soc, fpga, host"},
+		{"class: nfp", "class: dpu", ":2: class: dpu is not one of nfp, soc, fpga, host, netif"},
 		{"    cycles: {value: 1000, unit: cycles, source: s, confidence: H}\n", "", ":17: bases[0]: missing cycles"},
 		{"index: access", "index: random", ":26: bases[0].index: random is not one of access, packet"},
 		{"name: packetwise", "name: forward", `:29: bases[1].name: base "forward" is described twice`},
@@ -470,30 +470,6 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
-// numbers calls f for every number of a board that is set.
-func numbers(v reflect.Value, f func(Num)) {
-	switch {
-	case v.Type() == reflect.TypeFor[Num]():
-		if n := v.Interface().(Num); n.Source != "" {
-			f(n)
-		}
-	case v.Kind() == reflect.Pointer && !v.IsNil():
-		numbers(v.Elem(), f)
-	case v.Kind() == reflect.Slice:
-		for i := range v.Len() {
-			numbers(v.Index(i), f)
-		}
-	case v.Kind() == reflect.Map:
-		for _, k := range v.MapKeys() {
-			numbers(v.MapIndex(k), f)
-		}
-	case v.Kind() == reflect.Struct:
-		for i := range v.NumField() {
-			numbers(v.Field(i), f)
-		}
-	}
-}
-
 // The NFP-6000 claims of its own only what its file says; the rest is marked,
 // and nothing of it counts as calibrated.
 func TestNFP6000(t *testing.T) {
@@ -505,7 +481,7 @@ func TestNFP6000(t *testing.T) {
 		t.Errorf("EMEM cache %v B, two EMUs have %v", got, want)
 	}
 	own, all, nfps := 0, 0, 0
-	numbers(reflect.ValueOf(*b), func(n Num) {
+	numbers("", reflect.ValueOf(*b), func(_ string, n Num) {
 		all++
 		switch carried := strings.HasPrefix(n.Source, "carried over from nfp: "); {
 		case !carried:
@@ -517,7 +493,7 @@ func TestNFP6000(t *testing.T) {
 			t.Errorf("calibrated: %+v", n)
 		}
 	})
-	numbers(reflect.ValueOf(*nfp), func(Num) { nfps++ })
+	numbers("", reflect.ValueOf(*nfp), func(string, Num) { nfps++ })
 	src, err := catalogue.ReadFile("boards/nfp6000.yaml")
 	if err != nil {
 		t.Fatal(err)

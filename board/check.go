@@ -2,6 +2,9 @@ package board
 
 import (
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,9 +57,52 @@ func (b *Board) findings() config.Findings {
 			f.Add("locks.memory", "%s", b.noMemory(name))
 		} else if e := m.Engine(program.Atomic); e == nil || e.TestSet == nil {
 			f.Add("locks.memory", "memory %s has no test_set in an atomic engine, which locks need", name)
+		} else if by := m.SharedBy.Value; by > 0 && by < b.Cores.Value {
+			f.Add("locks.memory", "memory %s is shared by %v of %v cores; a lock lies where all cores meet", name, by, b.Cores.Value)
 		}
 	}
+	numbers("", reflect.ValueOf(b).Elem(), func(path string, n Num) {
+		ranged := n.Low != 0 || n.High != 0
+		switch {
+		case ranged && !(n.Low <= n.Value && n.Value <= n.High):
+			f.Add(path, "%v is not within its range %v to %v", n.Value, n.Low, n.High)
+		case !ranged && b.Class == "soc" && n.Confidence == "L" && !strings.HasPrefix(n.Source, carriedOver):
+			f.Add(path, "confidence L without a range; give low and high")
+		}
+	})
 	return f
+}
+
+// numbers calls f with every number below v that is set, and its path.
+func numbers(path string, v reflect.Value, f func(path string, n Num)) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			numbers(path, v.Elem(), f)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			numbers(fmt.Sprintf("%s[%d]", path, i), v.Index(i), f)
+		}
+	case reflect.Map:
+		for _, k := range slices.Sorted(maps.Keys(v.Interface().(OpCycles))) {
+			numbers(path+"."+k, v.MapIndex(reflect.ValueOf(k)), f)
+		}
+	case reflect.Struct:
+		if n, ok := v.Interface().(Num); ok {
+			if n.Source != "" {
+				f(path, n)
+			}
+			return
+		}
+		for i := range v.NumField() {
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+			if path != "" {
+				name = path + "." + name
+			}
+			numbers(name, v.Field(i), f)
+		}
+	}
 }
 
 func (m *Memory) findings() config.Findings {
@@ -118,6 +164,10 @@ func (b *Board) Check(p program.Program, cores, threads int) error {
 	for i, l := range r.Locks {
 		path := fmt.Sprintf("locks[%d]", i)
 		m := b.Memory(b.Locks.Memory)
+		if m == nil {
+			f.Add(path, "board %s has no memory for lock words", b.Name)
+			continue
+		}
 		if stride := int64(b.Locks.WordStride.Value); int64(l.Elements) > m.Bytes/stride {
 			f.Add(path+".elements", "%d lock words %d B apart are more than the %d B of %s", l.Elements, stride, m.Bytes, m.Name)
 		}

@@ -84,11 +84,16 @@ func read(nameOrPath string) (*config.Document, []byte, error) {
 	return doc, nil, err
 }
 
+// aliases are other names of boards of the catalogue.
+var aliases = map[string]string{"bluefield2": "bluefield"}
+
 // open parses a board of the catalogue or a file.
 func open(nameOrPath string) (*config.Document, []byte, error) {
 	var data []byte
 	var err error
 	switch ext := filepath.Ext(nameOrPath); {
+	case aliases[nameOrPath] != "":
+		return open(aliases[nameOrPath])
 	case slices.Contains(Names(), nameOrPath):
 		data, err = catalogue.ReadFile("boards/" + nameOrPath + ".yaml")
 	case ext == ".yaml" || ext == ".yml":
@@ -103,6 +108,9 @@ func open(nameOrPath string) (*config.Document, []byte, error) {
 	return doc, data, err
 }
 
+// carriedOver begins the source of a number that carryOver has marked.
+const carriedOver = "carried over from "
+
 // carryOver marks a number that a board takes from another: it is known of
 // that board only, so its confidence is L here.
 func carryOver(n *yaml.Node, from string) {
@@ -115,7 +123,7 @@ func carryOver(n *yaml.Node, from string) {
 		k, v := n.Content[i], n.Content[i+1]
 		switch {
 		case number && k.Value == "source" || k.Value == "bytes_source":
-			v.SetString("carried over from " + from + ": " + v.Value)
+			v.SetString(carriedOver + from + ": " + v.Value)
 		case number && k.Value == "confidence":
 			v.SetString("L")
 		case number && k.Value == "calibrated":
