@@ -1,6 +1,8 @@
 package microbench
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"runtime"
 	"strings"
@@ -16,7 +18,8 @@ type Machine struct {
 	Go   string `json:"go"`
 }
 
-func thisMachine() Machine {
+// ThisMachine describes the machine that runs the program.
+func ThisMachine() Machine {
 	host, _ := os.Hostname() // a machine without a name is left nameless
 	m := Machine{Host: host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()}
 	info, _ := os.ReadFile("/proc/cpuinfo") // absent outside Linux
@@ -27,4 +30,22 @@ func thisMachine() Machine {
 		}
 	}
 	return m
+}
+
+// machineOf is where a driver measures.
+func machineOf(d Driver) Machine {
+	if l, ok := d.(Located); ok {
+		return l.Machine()
+	}
+	return ThisMachine()
+}
+
+// same says whether two measurements were made on one machine.
+func (m Machine) same(o Machine) bool {
+	m.Go, o.Go = "", ""
+	return m == o
+}
+
+func (m Machine) String() string {
+	return fmt.Sprintf("%s (%s/%s, %d x %s)", m.Host, m.OS, m.Arch, m.CPUs, cmp.Or(m.CPU, "unnamed CPU"))
 }

@@ -5,6 +5,7 @@ package microbench
 
 import (
 	"context"
+	"errors"
 
 	"nicprof/board"
 	"nicprof/program"
@@ -20,6 +21,17 @@ type Driver interface {
 	// same arguments give the same sample where the backend is emulated. Index,
 	// Key and Group of the sample are the caller's.
 	Measure(ctx context.Context, p program.Program, t traffic.Traffic, o Options) (Sample, error)
+}
+
+// ErrLost is in the error of a driver whose board cannot be reached any more. A
+// sweep stops at it and keeps what it has, to be resumed, where any other error
+// is that of one workload.
+var ErrLost = errors.New("the board cannot be reached any more")
+
+// Located is a Driver that measures on another machine than this.
+type Located interface {
+	Driver
+	Machine() Machine
 }
 
 // Options of one measurement.

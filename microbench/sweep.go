@@ -53,7 +53,8 @@ type Progress struct {
 //
 // When ctx ends, the measurements under way are dropped, what was measured is
 // left in the directory, and Sweep returns the manifest, marked interrupted,
-// with ctx's error. An unusable directory, one of another run, or a full disk
+// with ctx's error; so it does, with the driver's error, when the board is lost
+// (ErrLost). An unusable directory, one of another run, or a full disk
 // is an input fault; what was stored before stays readable.
 func Sweep(ctx context.Context, d Driver, cfg SweepConfig) (Manifest, error) {
 	plan, err := Plan(d.Board(), cfg.Suite, cfg.Only, cfg.Seed)
@@ -83,6 +84,7 @@ func Sweep(ctx context.Context, d Driver, cfg SweepConfig) (Manifest, error) {
 		PlanSHA256:  planHash(plan),
 		Workloads:   len(plan),
 		Shard:       cfg.Shard,
+		Machine:     machineOf(d),
 	}
 	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
 		return m, storeError(err)
@@ -98,7 +100,7 @@ func Sweep(ctx context.Context, d Driver, cfg SweepConfig) (Manifest, error) {
 	}
 	started := time.Now()
 	m.Status, m.Reason = Running, ""
-	m.Parallel, m.Machine = cfg.Parallel, thisMachine()
+	m.Parallel = cfg.Parallel
 	m.Sessions = append(m.Sessions, Session{Started: started.UTC().Format(time.RFC3339)})
 	if err := m.write(cfg.Dir); err != nil {
 		return m, err
@@ -123,6 +125,8 @@ func Sweep(ctx context.Context, d Driver, cfg SweepConfig) (Manifest, error) {
 		m.Status = Complete
 	case errors.Is(err, ctx.Err()):
 		m.Status = Interrupted
+	case errors.Is(err, ErrLost):
+		m.Status, m.Reason = Interrupted, err.Error()
 	default:
 		m.Status, m.Reason = Stopped, err.Error()
 	}
@@ -167,6 +171,9 @@ func prepare(m *Manifest, cfg SweepConfig, part []Workload) (map[int][]byte, err
 	}
 	if m.Shard != old.Shard {
 		return nil, fault.Inputf("%s cannot be resumed: it holds part %s, not %s; choose another directory with --out", cfg.Dir, old.Shard, m.Shard)
+	}
+	if m.Backend != Emulated && !m.Machine.same(old.Machine) {
+		return nil, fault.Inputf("%s cannot be resumed: it was measured on %s, not on %s; go on there, or choose another directory with --out", cfg.Dir, old.Machine, m.Machine)
 	}
 	samples, notes, err := readDir(cfg.Dir)
 	if err != nil {
@@ -241,6 +248,7 @@ type result struct {
 	line  []byte
 	key   string
 	ok    bool
+	lost  error // the board, and with it this measurement
 }
 
 // run measures what the store does not have yet.
@@ -287,6 +295,10 @@ func (s *sweep) run(ctx context.Context, plan []Workload) error {
 		if failure != nil {
 			continue // drain the workers
 		}
+		if failure = r.lost; failure != nil {
+			cancel()
+			continue
+		}
 		if failure = s.store.put(r.index, r.line); failure != nil {
 			cancel()
 			continue
@@ -316,6 +328,9 @@ func measure(ctx context.Context, d Driver, w *Workload, backend string) (result
 	if ctx.Err() != nil {
 		// A sample may be cut short: measure it again another time.
 		return result{}, false
+	}
+	if errors.Is(err, ErrLost) {
+		return result{lost: err}, true
 	}
 	sample.Index, sample.Key, sample.Group = w.Index, w.Key, w.Group
 	var line []byte

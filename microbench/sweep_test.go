@@ -387,3 +387,51 @@ func TestManifestSaysWhatWasRun(t *testing.T) {
 		t.Errorf("manifest %s", toJSON(t, m))
 	}
 }
+
+// located is a driver of a board elsewhere.
+type located struct {
+	*fakeDriver
+	at Machine
+}
+
+func (d located) Machine() Machine { return d.at }
+
+// A lost board stops the sweep: what was measured is kept, nothing is stored as
+// failed, and the resumed sweep has the bytes of an undisturbed one. Only the
+// machine that measured the first part may measure the rest.
+func TestSweepStopsAtLostBoard(t *testing.T) {
+	whole := t.TempDir()
+	sweepOK(t, newFake(), quick(whole))
+	cfg := quick(t.TempDir())
+	cfg.Backend, cfg.Parallel = Remote, 3
+	d := located{newFake(), Machine{Host: "card", OS: "linux", Arch: "arm64", CPUs: 8}}
+	d.hook = func(n int, _ program.Program) error {
+		if n > 10 {
+			return fault.Missingf("card is down: %w", ErrLost)
+		}
+		return nil
+	}
+	m, err := Sweep(t.Context(), d, cfg)
+	wantError(t, err, "card is down")
+	if fault.KindOf(err) != fault.Missing || m.Status != Interrupted || m.Reason != err.Error() || m.Failed > 0 {
+		t.Errorf("%v; manifest %+v", err, m)
+	}
+	if m.Measured < 8 || m.Measured > 10 || m.Machine != d.at {
+		t.Errorf("%d measured on %v, want those before the loss, on %v", m.Measured, m.Machine, d.at)
+	}
+	cfg.Resume = true
+	other := located{newFake(), d.at}
+	other.at.Host, other.at.CPU = "spare", "Cortex-A72"
+	_, err = Sweep(t.Context(), other, cfg)
+	wantError(t, err, "it was measured on card (linux/arm64, 8 x unnamed CPU), not on spare (linux/arm64, 8 x Cortex-A72)")
+	if fault.KindOf(err) != fault.Input {
+		t.Errorf("%v is no input fault", err)
+	}
+	d.hook, d.at.Go = nil, "go9"
+	if m = sweepOK(t, d, cfg); m.Status != Complete || len(m.Sessions) != 2 || m.Machine != d.at {
+		t.Errorf("manifest %+v", m)
+	}
+	if read(t, cfg.Dir, SamplesFile) != read(t, whole, SamplesFile) {
+		t.Error("the resumed sweep has other samples")
+	}
+}
