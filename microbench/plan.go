@@ -25,10 +25,12 @@ const (
 	GroupLocks     = "locks"     // lock elements, flows, idioms, sections
 	GroupCores     = "cores"     // cores and contexts, bare and with accesses
 	GroupSkew      = "skew"      // one access whose elements are Zipf
+	GroupMix       = "mix"       // random programs of several accesses, stateless work and locks
 )
 
-// Groups lists the groups in plan order.
-var Groups = []string{GroupStateless, GroupSingle, GroupPairs, GroupLocks, GroupCores, GroupSkew}
+// Groups lists the groups in plan order. Mixes are measured on run-to-completion
+// boards only.
+var Groups = []string{GroupStateless, GroupSingle, GroupPairs, GroupLocks, GroupCores, GroupSkew, GroupMix}
 
 // Suites lists the suites from the smallest on: quick takes seconds of
 // processor time, standard minutes, full hours (shard it).
@@ -64,8 +66,8 @@ func Plan(b *board.Board, suite string, only []string, seed uint64) ([]Workload,
 		return nil, fault.Inputf("board %s has no base program: nothing to measure", b.Name)
 	}
 	for _, g := range only {
-		if !slices.Contains(Groups, g) {
-			return nil, fault.Inputf("board %s has no group %q of workloads; expected some of %s", b.Name, g, strings.Join(Groups, ","))
+		if groups := groupsOf(b); !slices.Contains(groups, g) {
+			return nil, fault.Inputf("board %s has no group %q of workloads; expected some of %s", b.Name, g, strings.Join(groups, ","))
 		}
 	}
 	p := planner{suite: s, board: b, only: only, seed: seed, seen: map[string]bool{}}
@@ -78,14 +80,21 @@ func Plan(b *board.Board, suite string, only []string, seed uint64) ([]Workload,
 			p.plain = base
 		}
 	}
-	p.stateless()
-	p.single()
-	p.pairs()
-	if b.Locks.Memory != "" {
-		p.locks()
+	switch {
+	case b.Class == classNet:
+		p.onInterface(suite)
+	case RunToCompletion(b):
+		p.onCores(suite)
+	default:
+		p.stateless()
+		p.single()
+		p.pairs()
+		if b.Locks.Memory != "" {
+			p.locks()
+		}
+		p.cores()
+		p.skew()
 	}
-	p.cores()
-	p.skew()
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -315,10 +324,7 @@ func (p *planner) targets() []target {
 	for _, m := range p.board.Swept() {
 		for j := range m.Engines {
 			e := &m.Engines[j]
-			for _, op := range []program.Op{program.Read, program.Write, program.Add} {
-				if e.Command(op) == nil {
-					continue
-				}
+			for _, op := range opsOf(e) {
 				ts = append(ts, target{
 					memory:  m,
 					access:  program.Access{Memory: m.Name, Op: op, Mode: e.Mode},

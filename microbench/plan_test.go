@@ -23,7 +23,13 @@ func plan(t testing.TB, b *board.Board, suite string, only []string, seed uint64
 // TestPlanOfEveryBoard holds every suite on every board of the catalogue
 // against the budgets: an emulated run takes some 10 to 40 ms.
 func TestPlanOfEveryBoard(t *testing.T) {
-	budget := map[string][2]int{"quick": {100, 400}, "standard": {1500, 3200}, "full": {15000, 60000}}
+	budgets := map[string]map[string][2]int{
+		"nfp":    {"quick": {100, 400}, "standard": {1500, 3200}, "full": {15000, 60000}},
+		classSoC: {"quick": {100, 450}, "standard": {1000, 1900}, "full": {8000, 40000}},
+		// native: 0.2 s each
+		classHost: {"quick": {100, 330}, "standard": {800, 1500}, "full": {6000, 40000}},
+		classNet:  {"quick": {1, 50}, "standard": {1, 50}, "full": {1, 50}},
+	}
 	key := regexp.MustCompile(`^[a-z]+(/[a-zA-Z0-9:.+=_-]+)+$`)
 	for _, name := range board.Names() {
 		b, err := board.Load(name)
@@ -33,7 +39,7 @@ func TestPlanOfEveryBoard(t *testing.T) {
 		for _, suite := range Suites {
 			t.Run(name+"/"+suite, func(t *testing.T) {
 				p := plan(t, b, suite, nil, 1)
-				if lim := budget[suite]; len(p) < lim[0] || len(p) > lim[1] {
+				if lim := budgets[b.Class][suite]; len(p) < lim[0] || len(p) > lim[1] {
 					t.Errorf("%d workloads, want %d to %d", len(p), lim[0], lim[1])
 				}
 				keys, seeds, groups := map[string]bool{}, map[uint64]bool{}, map[string]int{}
@@ -53,7 +59,7 @@ func TestPlanOfEveryBoard(t *testing.T) {
 						t.Fatalf("%s: options %+v", w.Key, w.Options)
 					}
 				}
-				for _, g := range Groups {
+				for _, g := range groupsOf(b) {
 					if groups[g] == 0 {
 						t.Errorf("no workload of group %s", g)
 					}
@@ -182,7 +188,7 @@ func TestPlanOnlySelectsGroups(t *testing.T) {
 		byKey[w.Key] = w.Options
 	}
 	n := 0
-	for _, g := range Groups {
+	for _, g := range groupsOf(b) {
 		for i, w := range plan(t, b, "quick", []string{g}, 1) {
 			if o, ok := byKey[w.Key]; !ok || o != w.Options || w.Group != g || w.Index != i {
 				t.Errorf("%s in a plan of group %s: %+v", w.Key, g, w)
