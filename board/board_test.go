@@ -270,7 +270,7 @@ func TestEveryValueMatters(t *testing.T) {
 
 func TestLoadUnknown(t *testing.T) {
 	for name, want := range map[string]string{
-		"acme":            `no board "acme"; the catalogue has nfp`,
+		"acme":            `no board "acme"; the catalogue has bluefield, `,
 		"nowhere.yaml":    "board file: open nowhere.yaml",
 		"../boards/nfp":   `no board "../boards/nfp"`,
 		"":                `no board ""`,
@@ -320,6 +320,88 @@ memories:
 	_, err := Load(write(t, []byte("name: mine\nextends: nfp\nmemories:\n  - name: emem\n    default_span: 99999999999\n  - name: extra\n    kind: sram\n")))
 	if err == nil || !strings.Contains(err.Error(), "b.yaml:5: memories") || !strings.Contains(err.Error(), "b.yaml:6: memories") {
 		t.Errorf("complaints about a variant are on its lines: got %v", err)
+	}
+}
+
+// A board of class soc states what its caches need, and a range for every
+// number that is general knowledge; alias and name are one board.
+func TestBlueField(t *testing.T) {
+	b := load(t, "bluefield")
+	if again := load(t, "bluefield2"); !reflect.DeepEqual(again, b) {
+		t.Error("bluefield2 is another board than bluefield")
+	}
+	ranges := 0
+	numbers("", reflect.ValueOf(b), func(path string, n Num) {
+		if n.High > 0 {
+			ranges++
+		} else if n.Confidence == "L" {
+			t.Errorf("%s: confidence L without a range", path)
+		}
+	})
+	if ranges < 20 {
+		t.Errorf("%d ranges", ranges)
+	}
+	src, err := catalogue.ReadFile("boards/bluefield.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ old, new, want string }{
+		{"value: 250, low: 210, high: 310", "value: 320, low: 210, high: 310", "bases[0].cycles: 320 is not within its range 210 to 310"},
+		{"value: 250, low: 210, high: 310", "value: 250", "bases[0].cycles: confidence L without a range; give low and high"},
+		{"value: 250, low: 210, high: 310", "value: 250, low: 210", "bases[0].cycles: "},
+		{"  memory: llc", "  memory: l2", "locks.memory: memory l2 is shared by 2 of 8 cores"},
+		{"  atomics: ll-sc", "  atomics: cas", "coherence.atomics: cas is not one of ll-sc, lock"},
+		{"    shared_by: {value: 1,", "    shared: {value: 1,", "memories[0]: missing shared_by"},
+	} {
+		text := strings.Replace(string(src), c.old, c.new, 1)
+		if text == string(src) {
+			t.Fatalf("%q is not in the board", c.old)
+		}
+		if _, err := Load(write(t, []byte(text))); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q for %q:\n got %v\nwant %s", c.new, c.old, err, c.want)
+		}
+	}
+}
+
+// The default span of a cache level is one working set, whatever the size of an
+// access.
+func TestDefaultWorkingSet(t *testing.T) {
+	b := load(t, "bluefield")
+	for _, m := range b.Memories {
+		for _, bytes := range []int{4, 8, 64, 128} {
+			a := b.Resolve(program.Program{Accesses: []program.Access{{Memory: m.Name, Op: program.Read, Mode: program.Bulk, Bytes: bytes}}}).Accesses[0]
+			if got, want := a.Span*a.Stride, m.DefaultSpan*m.DefaultStride; got != want {
+				t.Errorf("%s, %d B: %d B", m.Name, bytes, got)
+			}
+		}
+		if part := float64(m.DefaultSpan*m.DefaultStride) / float64(m.Bytes); m.Kind == "sram" && part != 0.5 {
+			t.Errorf("%s: %v of it by default", m.Name, part)
+		}
+	}
+	if llc, dram := b.Memory("llc"), b.Memory("dram"); dram.DefaultSpan*dram.DefaultStride < 4*llc.Bytes {
+		t.Error("the default working set of the DRAM is less than four times the last level")
+	}
+}
+
+// Boards that are measured rather than described state only what they are, and
+// run what needs nothing else.
+func TestMeasuredClasses(t *testing.T) {
+	for _, class := range []string{"host", "netif"} {
+		b := load(t, write(t, []byte("name: mine\nclass: "+class+`
+title: measured
+cores: {value: 2, source: s, confidence: H}
+bases:
+  - name: forward
+    text: some path
+    cores: {value: 2, source: s, confidence: H}
+`)))
+		if err := b.Check(program.Program{}, 2, 0); err != nil {
+			t.Errorf("%s: %v", class, err)
+		}
+		err := b.Check(program.Program{Locks: []program.Lock{{Name: "l", Elements: 1}}}, 0, 0)
+		if err == nil || !strings.Contains(err.Error(), "locks[0]: board mine has no memory for lock words") {
+			t.Errorf("%s: got %v", class, err)
+		}
 	}
 }
 

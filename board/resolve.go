@@ -80,7 +80,9 @@ func (b *Board) Resolve(p program.Program) program.Program {
 // resolveAccess fills in span and stride. A base that takes one element a
 // packet (Index "packet") keeps its arrays as the published rooflines were
 // measured: elements 128 B apart up to 8192 of them, 32 B apart above (Vela's
-// microbenchmark). Otherwise elements are packed, each on a power of two.
+// microbenchmark). Otherwise elements are packed, each on a power of two. In a
+// cache level the default is a working set, DefaultSpan elements DefaultStride
+// bytes apart: elements further apart are fewer.
 func (b *Board) resolveAccess(a *program.Access, index string) {
 	m := b.Memory(a.Memory)
 	if m == nil {
@@ -103,9 +105,13 @@ func (b *Board) resolveAccess(a *program.Access, index string) {
 			a.Stride = max(m.DefaultStride, 1<<bits.Len64(uint64(max(a.Bytes, 1)-1)))
 		}
 	}
-	if byDefault {
-		a.Span = max(1, min(a.Span, m.span(*a)))
+	if !byDefault {
+		return
 	}
+	if m.SharedBy.Value > 0 && m.DefaultStride > 0 {
+		a.Span = a.Span * m.DefaultStride / a.Stride
+	}
+	a.Span = max(1, min(a.Span, m.span(*a)))
 }
 
 // span returns how many of the access's elements the memory holds.
