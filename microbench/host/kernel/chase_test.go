@@ -87,7 +87,7 @@ func TestRingsOfASeedAreTheSame(t *testing.T) {
 		}
 		return fmt.Sprint(s)
 	}
-	if path(1) != path(1) || path(1) == path(2) {
+	if first, again, other := path(1), path(1), path(2); first != again || first == other {
 		t.Error("a ring does not follow its seed")
 	}
 }

@@ -1,0 +1,5 @@
+#include "textflag.h"
+
+TEXT ·pause(SB), NOSPLIT, $0-0
+	PAUSE
+	RET
