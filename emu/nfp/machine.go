@@ -656,7 +656,7 @@ func (m *machine) finish() *Result {
 				return
 			}
 		}
-		r.Utilisation = append(r.Utilisation, Use{name, v})
+		r.Utilisation = append(r.Utilisation, Use{Resource: name, Value: v})
 	}
 	for _, w := range m.meters {
 		add(w.name, w.server.Busy(m.kernel.Now()+w.ahead)-w.from)

@@ -13,56 +13,19 @@ import (
 	"strconv"
 
 	"nicprof/board"
+	"nicprof/emu"
 	"nicprof/program"
 	"nicprof/sim"
 	"nicprof/traffic"
 )
 
-// Config of one run.
-type Config struct {
-	Cores   int    // microengines, 0: the base's
-	Threads int    // contexts a microengine, 0: the base's
-	Seed    uint64 // of every stream
-	Packets int    // measured packets, 0: 3000, or 24000 at an offered rate
-	Batch   int    // packets a batch, 0: a sixtieth of them
-	Length  int    // multiplies Packets and the warm-up, 0: 1
-	Profile bool   // account time by path
-}
-
-// Result of one run. Times are simulated.
-type Result struct {
-	Packets     int64
-	Duration    sim.Time   // of the measured packets
-	Batches     []sim.Time // time of each batch of Batch packets, in order: see closeBatch
-	Batch       int
-	Offered     int64      // packets that arrived while measuring (rate > 0)
-	Dropped     int64      // of them, dropped at ingress
-	Latency     []sim.Time // of each measured packet
-	Utilisation []Use      // by resource, in a fixed order
-	Stacks      []Stack    // with Config.Profile
-}
-
-// Use is the utilisation of a resource, 0..1.
-type Use struct {
-	Resource string
-	Value    float64
-}
-
-// Stack is a path with its busy and waiting time over the measured packets.
-type Stack struct {
-	Frames     []string
-	Visits     int64
-	Busy, Wait sim.Time
-}
-
-// Mpps returns the throughput over the batches.
-func (r *Result) Mpps() float64 {
-	var total sim.Time
-	for _, d := range r.Batches {
-		total += d
-	}
-	return float64(r.Batch*len(r.Batches)) / (float64(total) / float64(sim.Microsecond))
-}
+// Config, Result, Use and Stack are those of every emulator.
+type (
+	Config = emu.Config
+	Result = emu.Result
+	Use    = emu.Use
+	Stack  = emu.Stack
+)
 
 // ingressBuffer is the number of packets that wait for a context before the
 // packet-I/O block drops, when traffic has a rate.
@@ -109,12 +72,15 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c Config) 
 	length := max(1, c.Length)
 	m.want = c.Packets
 	m.warmRounds = warmRounds * length
-	if m.want == 0 {
+	if t.RateMpps > 0 {
+		m.warmPackets = 6000 * length // for the ingress buffer to fill, if it does
+	}
+	switch {
+	case m.want > 0:
+	case t.RateMpps > 0:
+		m.want = 24000
+	default:
 		m.want = 3000
-		if t.RateMpps > 0 {
-			m.want = 24000
-			m.warmPackets = 6000 * length // for the ingress buffer to fill, if it does
-		}
 	}
 	m.want *= length
 	m.batch = c.Batch
