@@ -87,7 +87,15 @@ type Sample struct {
 	DurationUS  float64            `json:"duration_us"` // measured (simulated or real) time, all runs
 	Seed        uint64             `json:"seed"`
 	Warnings    []string           `json:"warnings,omitempty"`
-	Profile     *Profile           `json:"-"`
+	// CPUNS is the processor time by packet forwarded, ns, of each thread or
+	// part that has a hand in it; their sum may exceed the inverse of the rate,
+	// since they run side by side. Conditions are facts of the machine that the
+	// result depends on, such as a tool's version. Packets accounts for packets
+	// on a real interface.
+	CPUNS      map[string]float64 `json:"cpu_ns,omitempty"`
+	Conditions map[string]string  `json:"conditions,omitempty"`
+	Packets    *Packets           `json:"packets,omitempty"`
+	Profile    *Profile           `json:"-"`
 }
 
 // Profile says where a packet's time goes: one Stack a path through the board.
