@@ -8,10 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"nicprof/internal/fault"
 	"nicprof/internal/table"
 	"nicprof/microbench"
 	"nicprof/report/profile"
 )
+
+// maxTrial is the longest trial, s; RFC 2544 asks for at least a minute.
+const maxTrial = 600
 
 // measurement is the JSON of measure.
 type measurement struct {
@@ -37,6 +41,7 @@ func (a *app) measure() *cobra.Command {
 	var on target
 	var of workload
 	var ndr bool
+	var trial float64
 	var profileFile string
 	c := &cobra.Command{
 		Use:   "measure --board B PROGRAM | --access SPEC...",
@@ -45,6 +50,7 @@ func (a *app) measure() *cobra.Command {
 		Example: `  profiler measure --board nfp --access emem:read:bulk:64:10
   profiler measure --board nfp --stateless 400 --base forward
   profiler measure --board nfp --base profiling --lock l:64:spin:empty --flows 1000
+  profiler measure --board nfp --access emem:read:bulk:64:10 --ndr
   profiler measure --board nfp --access emem:read:atomic:4:3:65536 --profile p.pb.gz`,
 		RunE: func(c *cobra.Command, args []string) error {
 			j, err := of.load(c, args)
@@ -58,12 +64,15 @@ func (a *app) measure() *cobra.Command {
 			if err := d.Board().Check(j.program, of.cores, 0); err != nil {
 				return j.locate(err)
 			}
+			if !(trial >= 0 && trial <= maxTrial) {
+				return fault.Inputf("--trial-seconds %v: expected 0 to %d", trial, maxTrial)
+			}
 			if profileFile != "" {
 				if err := needDir(profileFile, "--profile"); err != nil {
 					return err
 				}
 			}
-			o := microbench.Options{Cores: of.cores, Seed: a.seed, Profile: profileFile != ""}
+			o := microbench.Options{Cores: of.cores, Seed: a.seed, Profile: profileFile != "", TrialSeconds: trial}
 			s, err := d.Measure(c.Context(), j.program, j.traffic, o)
 			if err != nil {
 				return j.locate(err)
@@ -98,6 +107,7 @@ func (a *app) measure() *cobra.Command {
 	on.flags(c)
 	of.flags(c.Flags())
 	c.Flags().BoolVar(&ndr, "ndr", false, "search for the no-drop and the partial drop rate")
+	c.Flags().Float64Var(&trial, "trial-seconds", 0, "offer packets for this long in a trial (default: the driver's choice; 1 s with --ndr, or 2 ms simulated)")
 	c.Flags().StringVar(&profileFile, "profile", "", "write where time goes to `FILE.pb.gz` for go tool pprof")
 	return c
 }
@@ -109,8 +119,9 @@ func (a *app) printMeasurement(m *measurement) error {
 		t.Row("dropped", rate(m.DroppedMpps), "of the offered packets")
 	}
 	if n := m.NDR; n != nil {
-		t.Row("no-drop rate", rate(n.NDRMpps), fmt.Sprintf("%d trials of at least %s s", n.Trials, table.Number(n.TrialSeconds)))
-		t.Row("partial drop rate", rate(n.PDRMpps), fmt.Sprintf("at most %g %% lost", 100*n.PDRLoss))
+		t.Row("no-drop rate", rate(n.NDRMpps), n.Goals[0].Why)
+		t.Row("partial drop rate", rate(n.PDRMpps), fmt.Sprintf("at most %g %% lost; %s", 100*n.PDRLoss, n.Goals[1].Why))
+		t.Row("trials", n.Trials, fmt.Sprintf("final ones of %s s, %s s in all", table.Number(n.TrialSeconds), table.Number(n.SearchSeconds)))
 	}
 	t.Row("latency", table.Number(m.Latency.P50)+" µs", "median; 99 % within "+table.Number(m.Latency.P99)+" µs")
 	t.Row("bottleneck", m.Bottleneck, fmt.Sprintf("on %d cores", m.Cores))
