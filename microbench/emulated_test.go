@@ -91,3 +91,20 @@ func TestEmulatedNDR(t *testing.T) {
 		t.Errorf("at the no-drop rate of %v Mpps %v are dropped, %v", n.NDRMpps, at.DroppedMpps, err)
 	}
 }
+
+// TestEmulatedTrial: at an offered rate the simulated time is what was asked
+// for, within what fills the ingress buffer and what can be afforded.
+func TestEmulatedTrial(t *testing.T) {
+	d := openNFP(t)
+	const rate = 20.0 // Mpps
+	for asked, want := range map[float64]float64{1e-3: 1000, 1e-9: 300, 60: 10000} { // s, µs
+		s, err := d.Measure(t.Context(), program.Program{Base: "forward"}, traffic.Traffic{RateMpps: rate},
+			microbench.Options{Seed: 1, MaxRuns: 1, TrialSeconds: asked})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.DurationUS < 0.95*want || s.DurationUS > 1.05*want {
+			t.Errorf("asked for %v s: %v µs, want about %v", asked, s.DurationUS, want)
+		}
+	}
+}

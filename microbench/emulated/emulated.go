@@ -41,13 +41,19 @@ const (
 	// and longestTime.
 	longestRun  = 16
 	longestTime = 30 * sim.Millisecond
-	busy        = 0.85 // utilisation under which no resource is the bottleneck
-	alwaysHeld  = 0.95 // of a lock
+	// A trial of a given time has at least shortestTrial packets, to fill the
+	// ingress buffer if the rate is too high, and at most longestTrial: some
+	// seconds of work.
+	shortestTrial = 6000
+	longestTrial  = 200_000
+	busy          = 0.85 // utilisation under which no resource is the bottleneck
+	alwaysHeld    = 0.95 // of a lock
 )
 
 // Measure runs the emulator in independent replications until the 95 %
 // interval of the throughput is within o.Precision of it or o.MaxRuns are done;
-// then the sample carries a warning.
+// then the sample carries a warning. At an offered rate with o.TrialSeconds each
+// replication simulates that time, within bounds, settled or not.
 func (d *driver) Measure(ctx context.Context, p program.Program, t traffic.Traffic, o microbench.Options) (microbench.Sample, error) {
 	if err := d.board.Check(p, o.Cores, o.Threads); err != nil {
 		return microbench.Sample{}, err
@@ -74,18 +80,23 @@ func (d *driver) Measure(ctx context.Context, p program.Program, t traffic.Traff
 		o.MaxRuns = defaultRuns
 	}
 	length := 1
+	packets := 0 // the emulator's choice
+	timed := o.TrialSeconds > 0 && t.RateMpps > 0
+	if timed {
+		packets = int(min(max(o.TrialSeconds*1e6*t.RateMpps, shortestTrial), longestTrial))
+	}
 	m := measurement{sample: &s, waiting: d.waiting, use: map[string]float64{}}
 	for {
 		run, err := d.run(ctx, d.board, p, t, emu.Config{
 			Cores: o.Cores, Threads: o.Threads, Seed: replicationSeed(o.Seed, m.runs), Profile: o.Profile,
-			Length: length,
+			Length: length, Packets: packets,
 		})
 		if err != nil {
 			return microbench.Sample{}, err
 		}
 		batches := perPacket(run)
 		e := sim.Steady(batches, level)
-		if m.runs == 0 {
+		if m.runs == 0 && !timed {
 			m.findings = stats.InTime(rates(batches[e.Dropped:]))
 			if (len(m.findings) > 0 || !e.Steady) && length < longestRun && run.Duration < longestTime/4 {
 				length *= 4 // not settled: again, longer
