@@ -19,7 +19,7 @@ const (
 // Backends lists the backends in the order messages print them.
 var Backends = []string{Emulated, Native, Remote}
 
-// Factory makes the driver of a board for one of Backends. It returns a
+// Factory makes the driver of a board for Emulated or Native. It returns a
 // fault.Missing error for a backend that the class does not have, or whose
 // card or tools are absent.
 type Factory func(b *board.Board, backend string) (Driver, error)
@@ -38,6 +38,9 @@ func Register(class string, f Factory) { registry.Register(class, f) }
 // linked into this program.
 func Open(b *board.Board, backend string) (Driver, error) { return registry.Open(b, backend) }
 
+// Classes returns the classes of boards that this program drives, sorted.
+func Classes() []string { return registry.Classes() }
+
 // Register adds a class; see the function of that name.
 func (r *Registry) Register(class string, f Factory) {
 	if _, twice := r.classes[class]; twice {
@@ -53,13 +56,17 @@ func (r *Registry) Register(class string, f Factory) {
 func (r *Registry) Classes() []string { return slices.Sorted(maps.Keys(r.classes)) }
 
 // Open returns the driver of a board. The empty backend means native for a
-// host and emulated for the others. An unknown backend is an input fault; a
+// host and emulated for the others. An unknown backend is an input fault, and
+// so is remote, which package remote opens for a machine that it is given; a
 // class without a driver, or a backend whose card or tools are absent, a
 // missing one that says what to install.
 func (r *Registry) Open(b *board.Board, backend string) (Driver, error) {
 	backend = DefaultBackend(b, backend)
 	if !slices.Contains(Backends, backend) {
 		return nil, fault.Inputf("backend %q is unknown; expected one of %s", backend, strings.Join(Backends, ", "))
+	}
+	if backend == Remote {
+		return nil, fault.Inputf("backend %s needs the machine that holds the board; give its address with --host USER@ADDR", backend)
 	}
 	f := r.classes[b.Class]
 	if f == nil {

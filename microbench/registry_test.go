@@ -43,6 +43,7 @@ func TestOpen(t *testing.T) {
 		"default":         {class: "toy"},
 		"emulated":        {class: "toy", backend: Emulated},
 		"unknown backend": {"toy", "simulated", fault.Input, []string{`"simulated"`, "emulated, native, remote"}},
+		"remote":          {"toy", Remote, fault.Input, []string{"--host USER@ADDR"}},
 		"no driver":       {"fpga", Emulated, fault.Missing, []string{`class "fpga"`, "drives nfp, toy"}},
 		"no tools":        {"nfp", Native, fault.Missing, []string{"nfp-hwinfo", "nfp-rtsym", "rtecli", "not in PATH", "--backend emulated"}},
 	} {

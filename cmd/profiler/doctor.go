@@ -30,17 +30,17 @@ cannot be measured.`,
 			if on.board != "" {
 				names = []string{on.board}
 			}
-			reports := []microbench.Report{}
+			var boards []*board.Board
 			for _, name := range names {
 				b, err := board.Load(name)
 				if err != nil {
 					return err
 				}
-				report, err := microbench.Doctor(c.Context(), b, on.backend, on.board != "")
-				if err != nil {
-					return err
-				}
-				reports = append(reports, report)
+				boards = append(boards, b)
+			}
+			reports, err := on.examine(c, boards, on.board != "")
+			if err != nil {
+				return err
 			}
 			if err := a.printDoctor(reports, on.board == ""); err != nil {
 				return err

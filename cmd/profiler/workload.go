@@ -11,20 +11,22 @@ import (
 	"nicprof/board"
 	"nicprof/internal/fault"
 	"nicprof/microbench"
+	"nicprof/microbench/remote"
 	"nicprof/program"
 	"nicprof/traffic"
 )
 
 // target is the board that a verb measures, and how.
 type target struct {
-	board, backend, host string
-	allowNoise           bool
+	board, backend string
+	allowNoise     bool
+	remote         remoteFlags
 }
 
 func (t *target) flags(c *cobra.Command) {
 	c.Flags().StringVarP(&t.board, "board", "b", "", "`BOARD`: "+join(board.Names())+", or a board file")
 	c.Flags().StringVar(&t.backend, "backend", "", "`KIND`: emulated, native or remote")
-	c.Flags().StringVar(&t.host, "host", "", "`USER@ADDR` of the board's machine, for --backend remote")
+	t.remote.flags(c.Flags())
 	c.Flags().BoolVar(&t.allowNoise, "allow-noise", false, "report in spite of noise, marked (an emulated board has none)")
 	complete(c, "board", completeBoards)
 	complete(c, "backend", cobra.FixedCompletions(microbench.Backends, cobra.ShellCompDirectiveNoFileComp))
@@ -32,12 +34,15 @@ func (t *target) flags(c *cobra.Command) {
 
 // open returns the board's driver.
 func (t *target) open(c *cobra.Command) (microbench.Driver, error) {
-	if t.host != "" && t.backend != microbench.Remote {
-		return nil, fault.Inputf("--host %s goes with --backend %s", t.host, microbench.Remote)
+	if err := t.checkRemote(c); err != nil {
+		return nil, err
 	}
 	b, err := loadBoard(c, t.board)
 	if err != nil {
 		return nil, err
+	}
+	if t.backend == microbench.Remote {
+		return remote.Open(c.Context(), b, t.remoteConfig(c))
 	}
 	return microbench.Open(b, t.backend)
 }
