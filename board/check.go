@@ -171,6 +171,9 @@ func (b *Board) Check(p program.Program, cores, threads int) error {
 		if stride := int64(b.Locks.WordStride.Value); int64(l.Elements) > m.Bytes/stride {
 			f.Add(path+".elements", "%d lock words %d B apart are more than the %d B of %s", l.Elements, stride, m.Bytes, m.Name)
 		}
+		if l.Idiom == program.Mutex && b.Class != "host" {
+			f.Add(path+".idiom", "a mutex puts a waiting thread to sleep, and board %s (class %s) has no operating system to do so; use spin, ticket or sleep-CYCLES", b.Name, b.Class)
+		}
 		if l.Idiom == program.Ticket && m.Engine(program.Atomic).Add == nil {
 			f.Add(path+".idiom", "a ticket lock needs an atomic add, which %s has not", m.Name)
 		}

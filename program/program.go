@@ -26,6 +26,7 @@ const (
 
 	Spin   Idiom = "spin"
 	Ticket Idiom = "ticket"
+	Mutex  Idiom = "mutex" // waiters sleep in the system; hosts only
 	None   Idiom = "none"
 )
 

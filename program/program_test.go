@@ -82,7 +82,7 @@ func TestParseComplaints(t *testing.T) {
 		{"stateless:\n  alu: 1\n  fft: 2\n", "p.yaml:3: stateless.fft: unknown kind of operation; known are alu, multiply, modulo, hash, checksum, header"},
 		{"stateless: -3\n", "p.yaml:1: stateless.alu: -3 operations a packet; expected 0..10000000"},
 		{"locks:\n  - {name: a, elements: 0}\n", "p.yaml:2: locks[0].elements: 0 locks; expected 1..16777216"},
-		{"locks:\n  - {name: a, elements: 1, idiom: sleep-}\n", `p.yaml:2: locks[0].idiom: "sleep-" is not a lock idiom; expected spin, sleep-CYCLES (1..1048576), ticket or none`},
+		{"locks:\n  - {name: a, elements: 1, idiom: sleep-}\n", `p.yaml:2: locks[0].idiom: "sleep-" is not a lock idiom; expected spin, sleep-CYCLES (1..1048576), ticket, mutex or none`},
 		{"locks:\n  - {name: a, elements: 1}\n  - {name: a, elements: 1}\n", `p.yaml:3: locks[1].name: "a" is already the name of locks[0]`},
 		{"locks:\n  - name: a\n    elements: 1\n    section:\n      - {memory: imem, op: read, mode: bulk, bytes: 5, per_packet: 1}\n", "p.yaml:5: locks[0].section[0].bytes: 5 is not a multiple of 4; allowed are 4, 8, …, 128"},
 		{"flows: {count: 0}\n", "p.yaml:1: flows.count: 0 flows; expected 1..2^40"},
@@ -173,7 +173,7 @@ func TestParseLock(t *testing.T) {
 		"l:0:empty":                     "elements: 0 locks; expected 1..",
 		":1:empty":                      `name: "" is not a name`,
 		"l:1:spin":                      "expected NAME:ELEMENTS[:IDIOM]",
-		"l:1:mutex:empty":               "with IDIOM spin, sleep-CYCLES, ticket or none",
+		"l:1:futex:empty":               "with IDIOM spin, sleep-CYCLES, ticket, mutex or none",
 		"l:1:sleep-0:empty":             `"sleep-0" is not a lock idiom`,
 		"l:1:spin:emem:read:bulk:6:1":   "bytes: 6 is not a multiple of 4",
 		"l:1:spin:emem:read:bulk:4:1++": "expected MEMORY:OP:MODE",
@@ -234,7 +234,7 @@ func TestSpecsRoundTrip(t *testing.T) {
 		l := Lock{
 			Name:     rapid.StringMatching(`[a-zA-Z0-9_.-]{1,8}`).Draw(t, "name"),
 			Elements: rapid.IntRange(1, MaxElements).Draw(t, "elements"),
-			Idiom:    rapid.SampledFrom([]Idiom{"", Spin, Ticket, None, "sleep-17"}).Draw(t, "idiom"),
+			Idiom:    rapid.SampledFrom([]Idiom{"", Spin, Ticket, Mutex, None, "sleep-17"}).Draw(t, "idiom"),
 			Hash:     rapid.Bool().Draw(t, "hash"),
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "section") {

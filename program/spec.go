@@ -106,7 +106,7 @@ func ParseLock(spec string) (Lock, error) {
 		for s := range strings.SplitSeq(section, "+") {
 			a, err := ParseAccess(s)
 			if err != nil {
-				return bad("expected %s with IDIOM spin, sleep-CYCLES, ticket or none: %w", lockForm, err)
+				return bad("expected %s with IDIOM spin, sleep-CYCLES, ticket, mutex or none: %w", lockForm, err)
 			}
 			l.Section = append(l.Section, a)
 		}

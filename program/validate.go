@@ -118,7 +118,7 @@ func (l Lock) findings() config.Findings {
 		f.Add("elements", "%d locks; expected 1..%d", l.Elements, MaxElements)
 	}
 	if l.Idiom != "" && !l.Idiom.known() {
-		f.Add("idiom", "%q is not a lock idiom; expected spin, sleep-CYCLES (1..%d), ticket or none", l.Idiom, MaxSleep)
+		f.Add("idiom", "%q is not a lock idiom; expected spin, sleep-CYCLES (1..%d), ticket, mutex or none", l.Idiom, MaxSleep)
 	}
 	return f
 }
@@ -134,7 +134,7 @@ func (i Idiom) Sleep() int {
 }
 
 func (i Idiom) known() bool {
-	return i == Spin || i == Ticket || i == None || i.Sleep() > 0
+	return i == Spin || i == Ticket || i == Mutex || i == None || i.Sleep() > 0
 }
 
 // checkName keeps names clear of the separators of specs and sample keys.
