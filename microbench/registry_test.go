@@ -95,7 +95,7 @@ func TestDoctor(t *testing.T) {
 		"loadavg": {Data: []byte("9999.0 1 1 1/100 200\n")},
 		"meminfo": {Data: []byte("MemAvailable:   2048 kB\n")},
 	}
-	all := []string{"nfp-hwinfo", "nfp-nffw", "nfp-rtsym", "nfcc", "rtecli"}
+	all := []string{"nfp-hwinfo", "nfp-nffw", "nfp-rtsym", "nfp", "nfp4build", "rtecli"}
 	for name, c := range map[string]struct {
 		class, backend string
 		tools          []string

@@ -13,10 +13,11 @@ type tool struct{ name, use, from string }
 var nativeTools = map[string][]tool{
 	"nfp": {
 		{"nfp-hwinfo", "reads the card's SKU and clocks", "Netronome board support package"},
-		{"nfp-nffw", "loads firmware", "Netronome board support package"},
-		{"nfp-rtsym", "reads the firmware's counters", "Netronome board support package"},
-		{"nfcc", "compiles the microbenchmark's firmware", "Netronome SDK 6"},
-		{"rtecli", "configures the loaded design", "Netronome SDK 6 run-time environment"},
+		{"nfp-nffw", "unloads firmware", "Netronome board support package"},
+		{"nfp-rtsym", "writes and reads the firmware's table", "Netronome board support package"},
+		{"nfp", "reads the ports' counters", "Netronome board support package"},
+		{"nfp4build", "builds the microbenchmark's firmware", "Netronome SDK 6"},
+		{"rtecli", "loads and configures the design", "Netronome SDK 6 run-time environment"},
 	},
 }
 

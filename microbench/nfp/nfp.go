@@ -1,21 +1,23 @@
-// Package nfp drives boards of class nfp.
+// Package nfp drives boards of class nfp: emulated, and natively a Netronome
+// card in this machine.
 package nfp
 
 import (
+	"os"
+
 	"nicprof/board"
 	emu "nicprof/emu/nfp"
-	"nicprof/internal/fault"
 	"nicprof/microbench"
 	"nicprof/microbench/emulated"
 )
 
 func init() { microbench.Register("nfp", New) }
 
-// New returns the driver of a board. Only the emulated backend exists: a card
-// is driven by its vendor's firmware and SDK.
+// New returns the driver of a board: the emulator, or a card in this machine
+// that the vendor's tools drive.
 func New(b *board.Board, backend string) (microbench.Driver, error) {
-	if backend != microbench.Emulated {
-		return nil, fault.Missingf("board %s: backend %s is not available: it needs a card with the vendor's SDK and a profiling firmware; use --backend emulated", b.Name, backend)
+	if backend == microbench.Native {
+		return openNative(b, os.Getenv)
 	}
 	return emulated.New(b, emu.Run, "contexts"), nil
 }

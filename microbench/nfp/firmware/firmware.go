@@ -50,9 +50,27 @@ func (a Array) Words() int64 { return (a.Bytes + 3) / 4 }
 // table.
 type Param struct {
 	Name  string // of the C macro
-	Text  string // what it is
+	Word  Word
 	Value uint32
 }
+
+// Word says which number of a program a word is: Path as in a program file,
+// such as accesses[0].span, and which Part of it.
+type Word struct {
+	Path string `json:"path"`
+	Part string `json:"part"`
+}
+
+func (w Word) String() string { return w.Path + ", " + w.Part }
+
+// Parts of a number. A count of operations a packet is a whole and a fraction;
+// arithmetic operations are counted in turns of the plugin's loop.
+const (
+	Whole    = "whole"
+	Fraction = "fraction of 2^32"
+	Elements = "elements"
+	Mask     = "elements less 1"
+)
 
 // Table is the exported symbol that holds the parameters of an image that has
 // a table, as nfp-rtsym lists it: Micro-C symbols get an underscore.
@@ -73,7 +91,7 @@ type Image struct {
 // where those are in the table, and how they get there.
 type Spec struct {
 	Board   string          `json:"board"`
-	Table   []string        `json:"table,omitempty"` // path in the program of each word, with its role
+	Table   []Word          `json:"table,omitempty"` // what each word is
 	Program program.Program `json:"program"`
 	Arrays  []Array         `json:"arrays,omitempty"`
 }
@@ -191,8 +209,6 @@ type generator struct {
 	once  bool // one element a packet and access line
 	table bool
 	data  plugin
-	roles []string // of the table's words
-	err   error
 }
 
 func (g *generator) generate(p program.Program) error {
@@ -251,23 +267,22 @@ func (g *generator) floor(lines []program.Access) map[string]int64 {
 }
 
 // param adds a number and returns the C expression of it.
-func (g *generator) param(name, text string, value uint32) string {
-	g.data.Params = append(g.data.Params, Param{Name: name, Text: text, Value: value})
-	g.roles = append(g.roles, text)
+func (g *generator) param(name, path, part string, value uint32) string {
+	g.data.Params = append(g.data.Params, Param{Name: name, Word: Word{path, part}, Value: value})
 	return name
 }
 
 // count adds a number that may be fractional and returns the C expression of
 // this packet's share of it.
-func (g *generator) count(name, text string, n float64) string {
+func (g *generator) count(name, path string, n float64) string {
 	whole, fraction := Split(n)
-	e := g.param(name+"_N", text+", whole", whole)
+	e := g.param(name+"_N", path, Whole, whole)
 	if !g.table && fraction == 0 {
 		return e
 	}
 	i := g.data.Carries
 	g.data.Carries++
-	return fmt.Sprintf("%s + prof_more(%d, %s)", e, i, g.param(name+"_F", text+", fraction of 2^32", fraction))
+	return fmt.Sprintf("%s + prof_more(%d, %s)", e, i, g.param(name+"_F", path, Fraction, fraction))
 }
 
 // Split divides a number of operations a packet into the whole ones and the
@@ -286,14 +301,15 @@ func Split(n float64) (whole, fraction uint32) {
 const ALULoop = 5
 
 func (g *generator) stateless(kind string, n float64) {
-	text := "stateless." + kind
+	path := "stateless." + kind
+	text := path
 	if kind == program.ALU {
 		n /= ALULoop
-		text += ", loops of 5 operations"
+		text += ", a turn is 5 operations"
 	}
 	g.data.Uses[kind] = true
 	g.data.Stateless = append(g.data.Stateless, stateless{
-		Text: text, Kind: kind, Count: g.count(strings.ToUpper(kind), text, n),
+		Text: text, Kind: kind, Count: g.count(strings.ToUpper(kind), path, n),
 	})
 }
 
@@ -326,15 +342,15 @@ func (g *generator) access(path string, a program.Access, floor map[string]int64
 }
 
 // element returns the C expression of a random index below span.
-func (g *generator) element(macro, text string, span int64) string {
+func (g *generator) element(macro, path string, span int64) string {
 	if span == 1 && !g.table {
 		return "0"
 	}
 	g.data.Random = true
 	if span&(span-1) == 0 {
-		return "(prof_random() & " + g.param(macro+"_MASK", text+" less 1", uint32(span-1)) + ")"
+		return "(prof_random() & " + g.param(macro+"_MASK", path, Mask, uint32(span-1)) + ")"
 	}
-	return "(uint32_t)(((uint64_t)prof_random() * " + g.param(macro+"_SPAN", text, uint32(span)) + ") >> 32)"
+	return "(uint32_t)(((uint64_t)prof_random() * " + g.param(macro+"_SPAN", path, Elements, uint32(span)) + ") >> 32)"
 }
 
 func times(index string, stride int64) string {
@@ -432,10 +448,10 @@ func (g *generator) lock(i int, l program.Lock, floor map[string]int64) error {
 	}
 	macro := fmt.Sprintf("LOCKS%d", i)
 	switch {
-	case l.Hash:
-		out.Element = g.element(macro, path+".elements", int64(l.Elements))
 	case l.Elements == 1:
 		out.Element = "0"
+	case l.Hash:
+		out.Element = g.element(macro, path+".elements", int64(l.Elements))
 	case i == 0: // the sender has taken flow mod elements
 		g.data.Flow = true
 		out.Element = fmt.Sprintf("PIF_HEADER_GET_ipv4___dstAddr(ip) & 0x%x", MaxFlow-1)
@@ -480,7 +496,9 @@ func (g *generator) image(p program.Program) (*Image, error) {
 	im := &Image{Base: p.Base, Params: g.data.Params, Table: g.data.Table, Arrays: g.data.Arrays}
 	im.spec = Spec{Board: g.board.Name, Program: firmwareOf(p, im.Table), Arrays: im.Arrays}
 	if im.Table {
-		im.spec.Table = g.roles
+		for _, p := range im.Params {
+			im.spec.Table = append(im.spec.Table, p.Word)
+		}
 	}
 	add := func(name, tmpl string, data any) error {
 		var buf bytes.Buffer
@@ -504,6 +522,73 @@ func (g *generator) image(p program.Program) (*Image, error) {
 	}
 	im.Files = append(im.Files, File{Name: ImageFile, Text: append(text, '\n')})
 	return im, nil
+}
+
+// Fill returns the program of a firmware whose table holds words. It undoes
+// what Generate does with the numbers of a program, up to a fraction of 2^-32.
+func (s Spec) Fill(words []uint32) (program.Program, error) {
+	p := firmwareOf(s.Program, true)
+	if len(s.Table) == 0 {
+		p = s.Program
+	}
+	if len(words) < len(s.Table) {
+		return p, fault.Inputf("%d words; the table has %d", len(words), len(s.Table))
+	}
+	for i, w := range s.Table {
+		value := float64(words[i])
+		switch w.Part {
+		case Fraction:
+			value /= 1 << 32
+		case Mask:
+			value++
+		}
+		if err := add(&p, w.Path, value); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// add adds to the number of a program at a path.
+func add(p *program.Program, path string, value float64) error {
+	if kind, ok := strings.CutPrefix(path, "stateless."); ok {
+		if kind == program.ALU {
+			value *= ALULoop
+		}
+		p.Stateless[kind] += value
+		return nil
+	}
+	var list []program.Access
+	var i, j int
+	var field string
+	switch {
+	case scan(path, "accesses[%d].%s", &i, &field):
+		list, j = p.Accesses, i
+	case scan(path, "locks[%d].section[%d].%s", &i, &j, &field):
+		if i < 0 || i >= len(p.Locks) {
+			return fault.Inputf("%s: the firmware has %d locks", path, len(p.Locks))
+		}
+		list = p.Locks[i].Section
+	case scan(path, "locks[%d].%s", &i, &field) && field == "elements":
+		return nil // in the firmware already
+	}
+	if j < 0 || j >= len(list) {
+		return fault.Inputf("%s: the firmware has no such access", path)
+	}
+	switch field {
+	case "per_packet":
+		list[j].PerPacket += value
+	case "span":
+		list[j].Span = int64(value)
+	default:
+		return fault.Inputf("%s: not a number of a program", path)
+	}
+	return nil
+}
+
+func scan(path, format string, into ...any) bool {
+	n, err := fmt.Sscanf(path, format, into...)
+	return err == nil && n == len(into)
 }
 
 // firmwareOf returns what of a program is in its firmware: not its traffic,

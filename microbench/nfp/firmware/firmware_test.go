@@ -378,6 +378,54 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// The description of a firmware and the words of its table are the program
+// again.
+func TestFill(t *testing.T) {
+	b := nfp(t)
+	rapid.Check(t, func(t *rapid.T) {
+		p := program.Program{
+			Base:      rapid.SampledFrom([]string{"forward", "profiling"}).Draw(t, "base"),
+			Stateless: program.Stateless{program.ALU: rapid.Float64Range(0, 800).Draw(t, "alu")},
+			Accesses:  []program.Access{drawAccess(t, "access")},
+			Locks: []program.Lock{{Name: "l", Elements: 7, Hash: true,
+				Section: []program.Access{drawAccess(t, "section")}}},
+		}
+		p = b.Resolve(p)
+		im, err := Generate(b, p)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		var words []uint32
+		for _, p := range im.Params {
+			words = append(words, p.Value)
+		}
+		got, err := im.Spec().Fill(words)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		near := func(what string, got, want float64) {
+			if math.Abs(got-want) > 1e-8 {
+				t.Fatalf("%s: %v, want %v", what, got, want)
+			}
+		}
+		near("alu", got.Stateless[program.ALU], p.Stateless[program.ALU])
+		same := func(got, want program.Access) {
+			near("accesses", got.PerPacket, want.PerPacket)
+			if got.PerPacket = want.PerPacket; got != want {
+				t.Fatalf("%+v, want %+v", got, want)
+			}
+		}
+		same(got.Accesses[0], p.Accesses[0])
+		same(got.Locks[0].Section[0], p.Locks[0].Section[0])
+		if got.Base != p.Base || got.Locks[0].Elements != 7 || !got.Locks[0].Hash {
+			t.Fatalf("%+v, want %+v", got, p)
+		}
+	})
+	if _, err := (Spec{Table: []Word{{"accesses[3].span", Mask}}}).Fill([]uint32{1}); fault.KindOf(err) != fault.Input {
+		t.Errorf("a word of no access: %v", err)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	b := nfp(t)
 	of := func(a program.Access) program.Program {
