@@ -1,0 +1,369 @@
+// Package bluefield emulates a SmartNIC whose general-purpose cores run each
+// packet to completion (class soc: BlueField-2) as a mechanism: an eSwitch and
+// PCIe before a receive ring a core, cores with a window of outstanding line
+// fills, set-associative caches by core, tile and board with their coherence, a
+// DRAM channel, atomics as load-exclusive and store-exclusive that fail when the
+// line is lost between them, and locks made of them. It holds no measured curve:
+// every time comes from the board file.
+package bluefield
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"nicprof/board"
+	"nicprof/emu"
+	"nicprof/program"
+	"nicprof/sim"
+	"nicprof/traffic"
+)
+
+// Run emulates program p under traffic t. The program must have been resolved
+// against the board and have passed its check.
+func Run(ctx context.Context, b *board.Board, p program.Program, t traffic.Traffic, c emu.Config) (*emu.Result, error) {
+	m, err := newMachine(b, p, t, c)
+	if err != nil {
+		return nil, err
+	}
+	return m.run(ctx)
+}
+
+// Levels of a soc board's memories.
+const (
+	levelL1 = iota
+	levelL2
+	levelLLC
+	levelDRAM
+)
+
+// warmRounds packets of every core precede the measurement, after the caches
+// have been filled.
+const warmRounds = 16
+
+// newMachine lays out one run.
+func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c emu.Config) (*machine, error) {
+	base, err := b.Base(p.Base)
+	if err != nil {
+		return nil, err
+	}
+	m := &machine{
+		cycle:    1e6 / b.ClockMHz.Value,
+		jitter:   b.Variability.Value,
+		kernel:   sim.New(),
+		issue:    sim.NewStream(c.Seed, "bluefield issue"),
+		latency:  sim.NewStream(c.Seed, "bluefield latency"),
+		choice:   sim.NewStream(c.Seed, "bluefield element"),
+		flows:    sim.NewStream(c.Seed, "bluefield flow"),
+		arrivals: sim.NewStream(c.Seed, "bluefield arrival"),
+		sizes:    sim.NewStream(c.Seed, "bluefield size"),
+		profile:  c.Profile,
+		program:  p.Name,
+	}
+	cores := int(base.Cores.Value)
+	if c.Cores > 0 {
+		cores = c.Cores
+	}
+	length := max(1, c.Length)
+	m.want = c.Packets
+	m.warmRounds = warmRounds * length
+	if m.want == 0 {
+		m.want = 3000
+		if t.RateMpps > 0 {
+			m.want = 24000
+			m.warmRounds *= 60 // for the rings to fill, if they do
+		}
+	}
+	m.want *= length
+	m.batch = c.Batch
+	if m.batch == 0 {
+		m.batch = max(1, m.want/60)
+	}
+	m.layCores(b, cores)
+	m.layMemories(b)
+	if err := m.compile(b, base, p); err != nil {
+		return nil, err
+	}
+	m.layTraffic(b, base, p, t)
+	m.prefill()
+	return m, nil
+}
+
+func (m *machine) layCores(b *board.Board, n int) {
+	window := int(b.Coherence.Window.Value)
+	m.cores = make([]core, n)
+	for i := range m.cores {
+		c := &m.cores[i]
+		c.id = int32(i)
+		c.window = make([]sim.Time, window)
+		c.watching, c.monitor = -1, -1
+	}
+	k := b.Coherence
+	m.sameTile = sim.Time(k.SameTileNS.Value * float64(sim.Nanosecond))
+	m.otherTile = sim.Time(k.OtherTileNS.Value * float64(sim.Nanosecond))
+	m.retry = m.cycles(k.RetryCycles.Value)
+}
+
+// layMemories builds the caches of the tiles in use and the servers behind.
+func (m *machine) layMemories(b *board.Board) {
+	level := func(i int) *board.Memory { return &b.Memories[i] }
+	m.lineBytes = int64(level(levelLLC).LineBytes.Value)
+	cache := func(i int) *tags {
+		l := level(i)
+		return newTags(l.Bytes, m.lineBytes, int64(l.Ways.Value))
+	}
+	mates := int(level(levelL2).SharedBy.Value)
+	m.caches = hierarchy{mates: mates, llc: cache(levelLLC)}
+	tiles := (len(m.cores) + mates - 1) / mates
+	for range tiles * mates {
+		m.caches.l1 = append(m.caches.l1, cache(levelL1))
+	}
+	for range tiles {
+		m.caches.l2 = append(m.caches.l2, cache(levelL2))
+	}
+	m.l2 = make([]sim.Server, tiles)
+	perLine := func(i int) sim.Time {
+		return sim.Time(float64(m.lineBytes)/level(i).Bandwidth.Value*float64(sim.Nanosecond) + 0.5)
+	}
+	m.l2Line, m.llcLine, m.dramLine = perLine(levelL2), perLine(levelLLC), perLine(levelDRAM)
+	for i := range m.latencies {
+		m.latencies[i] = m.cycles(level(i).Latency.Value)
+	}
+	for i := range m.l2 {
+		m.meter("l2", 0, &m.l2[i])
+	}
+	m.meter("llc", m.latencies[levelLLC]/2, &m.llc)
+	m.meter("dram", m.latencies[levelDRAM]/2, &m.dram)
+}
+
+// compile turns the program into the steps that every packet runs through.
+func (m *machine) compile(b *board.Board, base board.Base, p program.Program) error {
+	half := step{kind: stepWork, issue: m.cycles(base.Cycles.Value / 2), frame: []string{"base " + base.Name}}
+	m.steps = append(m.steps, half)
+	cycles := 0.0
+	for _, kind := range program.Kinds {
+		cycles += p.Stateless[kind] * b.Stateless[kind].Value
+	}
+	if cycles > 0 {
+		m.steps = append(m.steps, step{kind: stepWork, issue: m.cycles(cycles), frame: []string{"stateless"}})
+	}
+	for _, a := range p.Accesses {
+		if err := m.access(b, base, a, nil); err != nil {
+			return err
+		}
+	}
+	for _, l := range p.Locks {
+		if err := m.lock(b, base, l); err != nil {
+			return err
+		}
+	}
+	half.drain = true // what is sent depends on what was read
+	m.steps = append(m.steps, half)
+	return nil
+}
+
+// access appends the step of one access line.
+func (m *machine) access(b *board.Board, base board.Base, a program.Access, frame []string) error {
+	if a.PerPacket == 0 {
+		return nil
+	}
+	bm := b.Memory(a.Memory)
+	if bm == nil || bm.Engine(a.Mode) == nil || bm.Engine(a.Mode).Command(a.Op) == nil {
+		return fmt.Errorf("emu/bluefield: board %s has no %s:%s:%s", b.Name, a.Memory, a.Op, a.Mode)
+	}
+	e := bm.Engine(a.Mode)
+	cmd := e.Command(a.Op)
+	whole := math.Floor(a.PerPacket)
+	s := step{
+		kind: stepBulk, op: a.Op, times: int(whole), fraction: a.PerPacket - whole,
+		first: m.cycles(base.AccessCycles.Value), bytes: int64(a.Bytes), array: m.array(bm, a.Span, a.Stride),
+		frame: append(frame, fmt.Sprintf("%s %s %s %d B", a.Memory, a.Op, a.Mode, a.Bytes)),
+	}
+	s.command = min(s.bytes, int64(e.MaxBytes.Value))
+	issue := cmd.PipeMin.Value
+	if rate := cmd.PipeBytes.Value; rate > 0 {
+		issue = max(issue, float64(s.command)/rate)
+	}
+	s.issue = m.cycles(issue)
+	if a.Mode == program.Atomic {
+		s.kind = stepAtomic
+	}
+	if a.Popularity == "zipf" {
+		s.zipf = traffic.NewZipf(a.Span, a.Alpha)
+		s.scatter = traffic.NewPermutation(a.Span, uint64(s.array))
+	}
+	m.steps = append(m.steps, s)
+	return nil
+}
+
+// array returns the array of that memory, span and stride, laid out after the
+// others, a copy an instance of the memory.
+func (m *machine) array(bm *board.Memory, span, stride int64) int {
+	for i, a := range m.arrays {
+		if a.memory == bm.Name && a.span == span && a.stride == stride {
+			return i
+		}
+	}
+	by := int(bm.SharedBy.Value)
+	copies := int64((len(m.cores) + by - 1) / by)
+	const align = 4096
+	size := (span*stride + align - 1) / align * align
+	m.arrays = append(m.arrays, array{
+		memory: bm.Name, base: m.next, span: span, stride: stride, copies: copies, size: size, by: by,
+		shared: by > m.caches.mates,
+	})
+	m.next += size * copies
+	return len(m.arrays) - 1
+}
+
+// lock appends acquire, section and release of one lock array.
+func (m *machine) lock(b *board.Board, base board.Base, l program.Lock) error {
+	frame := []string{"lock " + l.Name}
+	section := func() error {
+		for _, a := range l.Section {
+			if err := m.access(b, base, a, frame[:1:1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if l.Idiom == program.None {
+		return section()
+	}
+	bm := b.Memory(b.Locks.Memory)
+	e := bm.Engine(program.Atomic)
+	lk := &lock{
+		name: l.Name, idiom: l.Idiom, hash: l.Hash, words: make([]lockWord, l.Elements),
+		array: m.array(bm, int64(l.Elements), int64(b.Locks.WordStride.Value)),
+		spin:  m.cycles(b.Locks.SpinCycles.Value),
+	}
+	for i := range lk.words {
+		lk.words[i].holder = -1
+	}
+	if text, ok := strings.CutPrefix(string(l.Idiom), "sleep-"); ok {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("emu/bluefield: lock %s: idiom %q", l.Name, l.Idiom)
+		}
+		lk.sleep = m.cycles(float64(n))
+	}
+	m.locks = append(m.locks, lk)
+	m.steps = append(m.steps, step{
+		kind: stepAcquire, lock: lk, first: m.cycles(base.LockCycles.Value), issue: m.cycles(e.TestSet.PipeMin.Value),
+		frame: append(frame[:1:1], "acquire"),
+	})
+	if err := section(); err != nil {
+		return err
+	}
+	m.steps = append(m.steps, step{
+		kind: stepRelease, lock: lk, issue: m.cycles(e.Write.PipeMin.Value), frame: append(frame[:1:1], "release"),
+	})
+	return nil
+}
+
+// layTraffic prepares the eSwitch, PCIe and the receive rings.
+func (m *machine) layTraffic(b *board.Board, base board.Base, p program.Program, t traffic.Traffic) {
+	m.ioInterval = sim.Time(1e6/base.IOMpps.Value + 0.5)
+	m.wirePerByte = 8000 / b.LinkGbps.Value
+	m.pciePerByte = 8000 / b.PCIe.LargeReadGbps.Value
+	m.packetBytes = float64(p.PacketBytes)
+	if t.PacketBytes > 0 {
+		m.packetBytes = float64(t.PacketBytes)
+	}
+	m.sizeDist = t.Sizes
+	if t.RateMpps > 0 {
+		m.arrival = 1e6 / t.RateMpps
+	}
+	f := p.Flows
+	if t.Flows != nil {
+		f = t.Flows
+	}
+	if f != nil {
+		m.flowSampler = f.Sampler()
+	}
+	m.meter("eswitch", 0, &m.eswitch)
+	m.meter("pcie.in", 0, &m.pcieIn)
+	m.meter("pcie.out", 0, &m.pcieOut)
+}
+
+// prefill brings the caches near their steady state without time: the elements
+// of every array, the most popular last, by the cores that use them; and where
+// they do not all fit into the L2s, elements as packets draw them, so that
+// arrays compete, as many as there are lines in all caches.
+func (m *machine) prefill() {
+	var users []*step
+	for i := range m.steps {
+		if s := &m.steps[i]; s.kind == stepBulk || s.kind == stepAtomic {
+			users = append(users, s)
+		}
+	}
+	if len(users) == 0 {
+		return
+	}
+	l1, l2, llc := m.lines(levelL1), m.lines(levelL2), m.lines(levelLLC)
+	mates := m.caches.mates
+	var footprint int64
+	for _, s := range users {
+		a := &m.arrays[s.array]
+		span := min(a.span, llc)
+		footprint += a.span * max(1, min(s.bytes, a.stride)/m.lineBytes)
+		each := len(m.cores) // cores that take an element in turn
+		switch {
+		case span <= l1:
+			each = 1
+		case span <= l2:
+			each = min(mates, len(m.cores))
+		}
+		for rank := span - 1; rank >= 0; rank-- {
+			i := rank
+			if s.zipf != nil {
+				i = s.scatter.At(rank)
+			}
+			for first := 0; first < len(m.cores); first += each {
+				m.fetch(s, min(first+int(rank)%each, len(m.cores)-1), i)
+			}
+		}
+	}
+	if footprint <= l2 {
+		return
+	}
+	draw := sim.NewStream(uint64(footprint), "bluefield prefill")
+	draws := llc + l2*int64(len(m.caches.l2))
+	for n := int64(0); n < draws; {
+		for c := range m.cores {
+			for _, s := range users {
+				times := s.times
+				if s.fraction > 0 && draw.Float64() < s.fraction {
+					times++
+				}
+				for range times {
+					m.fetch(s, c, m.element(s, draw))
+				}
+				n += int64(times) + 1
+			}
+		}
+	}
+}
+
+// lines is the number of lines that a cache of a level holds.
+func (m *machine) lines(level int) int64 {
+	t := m.caches.llc
+	switch level {
+	case levelL1:
+		t = m.caches.l1[0]
+	case levelL2:
+		t = m.caches.l2[0]
+	}
+	return int64(len(t.entries))
+}
+
+// fetch takes an element through the caches without time.
+func (m *machine) fetch(s *step, core int, i int64) {
+	a := &m.arrays[s.array]
+	addr := a.at(core, i)
+	for line := addr / m.lineBytes; line <= (addr+s.bytes-1)/m.lineBytes; line++ {
+		m.caches.access(core, line, s.op != program.Read, a.shared)
+	}
+}

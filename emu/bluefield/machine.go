@@ -1,0 +1,863 @@
+package bluefield
+
+import (
+	"context"
+	"math"
+
+	"nicprof/emu"
+	"nicprof/program"
+	"nicprof/sim"
+	"nicprof/traffic"
+)
+
+// Event kinds of the machine.
+const (
+	evCore    = iota // Actor: core that goes on
+	evArrival        // a packet reaches the board (traffic with a rate)
+)
+
+type stepKind uint8
+
+const (
+	stepWork    stepKind = iota // cycles of the core
+	stepBulk                    // loads or stores
+	stepAtomic                  // acquiring loads, releasing stores, exclusive pairs
+	stepAcquire                 // lock
+	stepRelease                 // unlock
+)
+
+// step is one entry of the program that every packet runs through.
+type step struct {
+	kind     stepKind
+	drain    bool // after all accesses before
+	op       program.Op
+	first    sim.Time // issue before the first command of an access
+	issue    sim.Time // of one command
+	bytes    int64    // of an access
+	command  int64    // largest command
+	array    int
+	times    int     // accesses a packet, whole
+	fraction float64 // and the chance of one more
+	zipf     *traffic.Zipf
+	scatter  *traffic.Permutation
+	lock     *lock
+	frame    []string
+
+	issued account
+	found  [sources]account
+}
+
+// account sums the visits and times of one place in the program.
+type account struct {
+	visits     int64
+	busy, wait sim.Time
+}
+
+// array is a range of elements, a copy for every by cores.
+type array struct {
+	memory       string
+	base         int64
+	span, stride int64
+	copies, size int64
+	by           int
+	shared       bool // between tiles
+}
+
+// at is the address of element i for a core.
+func (a *array) at(core int, i int64) int64 {
+	return a.base + int64(core/a.by)*a.size + i*a.stride
+}
+
+// lock is an array of lock words.
+type lock struct {
+	name  string
+	idiom program.Idiom
+	hash  bool
+	words []lockWord
+	array int
+	spin  sim.Time
+	sleep sim.Time
+}
+
+// lockWord is one lock, as its line's last owner left it.
+type lockWord struct {
+	holder          int32
+	ticket, serving int64    // of a ticket lock
+	users           int32    // cores that hold it or want it
+	since, busy     sim.Time // of any user, and in all
+}
+
+// phase is where a core is within a step.
+type phase uint8
+
+const (
+	phaseStart phase = iota
+	phaseIssue       // the step's work or an access's address
+	phaseSend        // the command's request
+	phaseStore       // store-exclusive
+	phaseTest        // the lock word has been loaded
+)
+
+// core runs one packet to completion.
+type core struct {
+	id     int32
+	step   int32
+	phase  phase
+	idle   bool // without a packet
+	more   int32
+	addr   int64 // next byte of the access
+	left   int64 // bytes left of it
+	flow   int64
+	word   int32 // of the lock being taken or held
+	ticket int64
+
+	window []sim.Time // completion of the latest line fills, a ring
+	oldest int
+	latest sim.Time // completion of all accesses so far
+
+	monitor  int64    // line of the exclusive monitor, -1: none
+	lost     sim.Time // when the line leaves, if that is known
+	watching int64    // line whose loss ends a spin, -1: none
+
+	ring  sim.Line[packet]
+	began sim.Time
+	bytes float64
+	left0 sim.Time // when its last packet left
+	busy  sim.Time
+}
+
+// packet is one in a receive ring.
+type packet struct {
+	came, ready sim.Time
+	bytes       float64
+}
+
+// inTransit is a line that moves between cores. The slots are few: lines that
+// several cores want at once are fewer.
+type inTransit struct {
+	line       int64
+	free, busy sim.Time
+}
+
+const transitSlots = 4096
+
+const (
+	never     = sim.Time(math.MaxInt64)
+	ringDepth = 64   // packets that a saturated ring holds
+	ringMost  = 1024 // receive descriptors of a queue
+	buffer    = 256  // packets in the eSwitch
+)
+
+// machine is one run.
+type machine struct {
+	cycle   float64 // ps
+	jitter  float64
+	program string
+
+	kernel   *sim.Kernel
+	issue    *sim.Stream
+	latency  *sim.Stream
+	choice   *sim.Stream
+	flows    *sim.Stream
+	arrivals *sim.Stream
+	sizes    *sim.Stream
+
+	cores     []core
+	caches    hierarchy
+	lineBytes int64
+	latencies [levelDRAM + 1]sim.Time
+	l2        []sim.Server
+	llc, dram sim.Server
+	l2Line    sim.Time // of the server
+	llcLine   sim.Time
+	dramLine  sim.Time
+	sameTile  sim.Time
+	otherTile sim.Time
+	retry     sim.Time
+	transit   [transitSlots]inTransit
+	hotLine   sim.Time // busy time of the busiest line
+	retries   int64    // store-exclusives that failed
+
+	arrays []array
+	next   int64 // next free address
+	steps  []step
+	locks  []*lock
+
+	eswitch, pcieIn, pcieOut sim.Server
+	ioInterval               sim.Time
+	wirePerByte, pciePerByte float64 // ps
+	packetBytes              float64
+	sizeDist                 *traffic.Sizes
+	arrival                  float64 // mean gap in ps, 0: saturate
+	flowSampler              traffic.Popularity
+	meters                   []meter
+
+	warmRounds  int
+	want, batch int
+	done        int
+	start       sim.Time
+	batchStart  sim.Time
+	round       sim.Time // sum of the batch's rounds: from packet to packet of a core
+	measuring   bool
+	profile     bool
+	watch       func() // after each event, for tests
+	result      emu.Result
+}
+
+func (m *machine) cycles(n float64) sim.Time { return sim.Time(n*m.cycle + 0.5) }
+
+// run is the event loop. It allocates nothing per event.
+func (m *machine) run(ctx context.Context) (*emu.Result, error) {
+	m.result.Batches = make([]sim.Time, 0, m.want/m.batch+1)
+	m.result.Latency = make([]sim.Time, 0, m.want)
+	if m.arrival > 0 {
+		for i := range m.cores {
+			m.cores[i].idle = true
+		}
+		m.kernel.At(m.gap(), evArrival, 0, 0)
+	} else {
+		for range ringDepth {
+			for i := range m.cores {
+				m.receive(&m.cores[i])
+			}
+		}
+		for i := range m.cores {
+			m.take(&m.cores[i])
+		}
+	}
+	const poll = 1 << 14
+	for n := 0; int(m.result.Packets) < m.want; n++ {
+		if n%poll == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		ev, ok := m.kernel.Next()
+		if !ok {
+			break
+		}
+		switch ev.Kind {
+		case evCore:
+			m.proceed(&m.cores[ev.Actor])
+		case evArrival:
+			m.arrive()
+		}
+		if m.watch != nil {
+			m.watch()
+		}
+	}
+	return m.finish(), nil
+}
+
+// receive passes a packet through the eSwitch and PCIe into a core's ring.
+func (m *machine) receive(c *core) {
+	now := m.kernel.Now()
+	bytes := m.packetBytes
+	if m.sizeDist != nil {
+		bytes = m.sizeDist.Draw(m.sizes.Rand)
+	}
+	const overhead = 20 // preamble and inter-frame gap, bytes
+	service := max(m.ioInterval, sim.Time((bytes+overhead)*m.wirePerByte))
+	m.pcieIn.Serve(m.eswitch.Serve(now, service)+service, sim.Time(bytes*m.pciePerByte))
+	c.ring.Push(packet{came: now, ready: m.pcieIn.Free(), bytes: bytes})
+}
+
+func (m *machine) gap() sim.Time { return sim.Time(m.arrivals.ExpFloat64() * m.arrival) }
+
+// arrive is a packet reaching the board at its offered rate. The eSwitch deals
+// packets over the cores' rings at random.
+func (m *machine) arrive() {
+	now := m.kernel.Now()
+	m.kernel.At(now+m.gap(), evArrival, 0, 0)
+	if m.measuring {
+		m.result.Offered++
+	}
+	c := &m.cores[m.arrivals.IntN(len(m.cores))]
+	if c.ring.Len() >= ringMost || m.eswitch.Free()-now > buffer*m.ioInterval {
+		if m.measuring {
+			m.result.Dropped++
+		}
+		return
+	}
+	m.receive(c)
+	if c.idle {
+		c.idle = false
+		m.take(c)
+	}
+}
+
+// take starts a core on the next packet of its ring.
+func (m *machine) take(c *core) {
+	if c.ring.Len() == 0 {
+		c.idle = true
+		return
+	}
+	p := c.ring.Pop()
+	if m.arrival == 0 {
+		m.receive(c) // its descriptor is free again
+		p.came = p.ready
+	}
+	c.began, c.bytes = p.came, p.bytes
+	c.flow = 0
+	if m.flowSampler != nil {
+		c.flow = m.flowSampler.Draw(m.flows.Rand)
+	}
+	c.step, c.phase = 0, phaseStart
+	m.kernel.At(max(m.kernel.Now(), p.ready), evCore, c.id, 0)
+}
+
+// after has the core go on at t.
+func (m *machine) after(c *core, t sim.Time, p phase) {
+	c.phase = p
+	m.kernel.At(t, evCore, c.id, 0)
+}
+
+// spend has the core work for a time, and then go on.
+func (m *machine) spend(c *core, s *step, d sim.Time, p phase) {
+	d = m.issue.Jitter(d, m.jitter)
+	c.busy += d
+	if m.profile && m.measuring {
+		s.issued.visits++
+		s.issued.busy += d
+	}
+	m.after(c, m.kernel.Now()+d, p)
+}
+
+// proceed runs a core until it has to wait or time has to pass.
+func (m *machine) proceed(c *core) {
+	for {
+		s := &m.steps[c.step]
+		var waits bool
+		switch s.kind {
+		case stepWork:
+			waits = m.work(c, s)
+		case stepBulk:
+			waits = m.bulk(c, s)
+		case stepAtomic:
+			waits = m.atomic(c, s)
+		case stepAcquire:
+			waits = m.acquire(c, s)
+		case stepRelease:
+			waits = m.release(c, s)
+		}
+		if waits {
+			return
+		}
+		c.phase = phaseStart
+		c.step++
+		if int(c.step) == len(m.steps) {
+			m.leave(c)
+			return
+		}
+	}
+}
+
+// drained tells whether all accesses of the core are complete; if not, the core
+// goes on with the phase when they are.
+func (m *machine) drained(c *core) bool {
+	if c.latest <= m.kernel.Now() {
+		return true
+	}
+	m.after(c, c.latest, c.phase)
+	return false
+}
+
+func (m *machine) work(c *core, s *step) (waits bool) {
+	if c.phase != phaseStart {
+		return false
+	}
+	if s.drain && !m.drained(c) {
+		return true
+	}
+	m.spend(c, s, s.issue, phaseIssue)
+	return true
+}
+
+// begin draws how often a packet makes an access.
+func (m *machine) begin(c *core, s *step) (any bool) {
+	c.more = int32(s.times)
+	if s.fraction > 0 && m.choice.Float64() < s.fraction {
+		c.more++
+	}
+	return c.more > 0
+}
+
+// aim draws the access's element.
+func (m *machine) aim(c *core, s *step) {
+	c.addr = m.arrays[s.array].at(int(c.id), m.element(s, m.choice))
+	c.left = s.bytes
+}
+
+func (m *machine) element(s *step, from *sim.Stream) int64 {
+	a := &m.arrays[s.array]
+	switch {
+	case s.zipf != nil:
+		return s.scatter.At(s.zipf.Draw(from.Rand))
+	case a.span > 1:
+		return from.Int64N(a.span)
+	}
+	return 0
+}
+
+// bulk is loads or stores. Each takes a place in the core's window until its
+// line is there, and the core goes on while a place is free.
+func (m *machine) bulk(c *core, s *step) (waits bool) {
+	for {
+		switch c.phase {
+		case phaseStart:
+			if !m.begin(c, s) {
+				return false
+			}
+			c.phase = phaseIssue
+		case phaseIssue:
+			m.aim(c, s)
+			m.spend(c, s, s.first+s.issue, phaseSend)
+			return true
+		default:
+			if free := c.window[c.oldest]; free > m.kernel.Now() {
+				m.after(c, free, phaseSend)
+				return true
+			}
+			line := c.addr / m.lineBytes
+			m.fill(c, m.request(c, s, line, s.op != program.Read, m.arrays[s.array].shared))
+			inLine := (line+1)*m.lineBytes - c.addr
+			c.addr += inLine
+			if c.left -= inLine; c.left > 0 {
+				continue
+			}
+			c.phase = phaseIssue
+			if c.more--; c.more == 0 {
+				return false
+			}
+		}
+	}
+}
+
+// fill notes the completion of an access in the core's window.
+func (m *machine) fill(c *core, done sim.Time) {
+	c.window[c.oldest] = done
+	c.oldest++
+	if c.oldest == len(c.window) {
+		c.oldest = 0
+	}
+	c.latest = max(c.latest, done)
+}
+
+// atomic is a run of commands of at most a word: loads that acquire (nothing
+// passes them), stores that release (they pass nothing), exclusive pairs that do
+// both.
+func (m *machine) atomic(c *core, s *step) (waits bool) {
+	for {
+		switch c.phase {
+		case phaseStart:
+			if !m.begin(c, s) {
+				return false
+			}
+			c.left = 0
+			c.phase = phaseIssue
+		case phaseIssue:
+			if s.op != program.Read && !m.drained(c) {
+				return true
+			}
+			d := s.issue
+			if s.op == program.Add {
+				d /= 2 // the other half follows the load
+			}
+			if c.left == 0 {
+				m.aim(c, s)
+				d += s.first
+			}
+			m.spend(c, s, d, phaseSend)
+			return true
+		case phaseSend:
+			done := m.request(c, s, c.addr/m.lineBytes, s.op != program.Read, m.arrays[s.array].shared)
+			switch s.op {
+			case program.Read:
+				m.after(c, done, phaseTest)
+				return true
+			case program.Write:
+				m.fill(c, done)
+				c.phase = phaseTest
+			default:
+				m.exclusive(c, s, c.addr/m.lineBytes, done)
+				return true
+			}
+		case phaseStore:
+			if !m.stored(c, s) {
+				return true
+			}
+			c.phase = phaseTest
+		default: // the command is complete
+			c.addr += s.command
+			c.left -= s.command
+			c.phase = phaseIssue
+			if c.left <= 0 {
+				c.left = 0
+				if c.more--; c.more == 0 {
+					return false
+				}
+			}
+		}
+	}
+}
+
+// exclusive sets the core's monitor on a line that it has from done on; the
+// store-exclusive follows.
+func (m *machine) exclusive(c *core, s *step, line int64, done sim.Time) {
+	c.monitor, c.lost = line, never
+	d := m.issue.Jitter(s.issue/2, m.jitter)
+	c.busy += d
+	m.after(c, done+d, phaseStore)
+}
+
+// stored tells whether a store-exclusive succeeds; if not, the core goes back to
+// the load.
+func (m *machine) stored(c *core, s *step) bool {
+	lost := c.lost
+	c.monitor = -1
+	if lost > m.kernel.Now() {
+		return true
+	}
+	m.retries++
+	m.spend(c, s, m.retry, phaseSend)
+	return false
+}
+
+// request brings a line to a core, alone if it writes, and returns when it is
+// there.
+func (m *machine) request(c *core, s *step, line int64, write, shared bool) (done sim.Time) {
+	now := m.kernel.Now()
+	from, out := m.caches.access(int(c.id), line, write, shared)
+	switch from {
+	case fromL1:
+		done = now + m.latencies[levelL1]
+	case fromL2:
+		start := m.l2Server(c).Serve(now, m.l2Line)
+		done = max(start, m.moving(line)) + m.latency.Jitter(m.latencies[levelL2], m.jitter)
+	case fromMate:
+		start := m.l2Server(c).Serve(now, m.l2Line)
+		done = m.transfer(line, start, m.latency.Jitter(m.sameTile, m.jitter))
+	case fromLLC, fromTile, fromDRAM:
+		half := m.latencies[levelLLC] / 2
+		start := m.llc.Serve(now+half, m.llcLine) - half
+		switch from {
+		case fromLLC:
+			done = max(start, m.moving(line)-half) + m.latency.Jitter(2*half, m.jitter)
+		case fromTile:
+			done = m.transfer(line, start, m.latency.Jitter(m.otherTile, m.jitter))
+		case fromDRAM:
+			half := m.latencies[levelDRAM] / 2
+			start = max(start, m.dram.Serve(now+half, m.dramLine)-half)
+			done = start + m.latency.Jitter(2*half, m.jitter)
+		}
+	}
+	for range out.toLLC {
+		m.llc.Serve(now+m.latencies[levelLLC]/2, m.llcLine)
+	}
+	for range out.toDRAM {
+		m.dram.Serve(now+m.latencies[levelDRAM]/2, m.dramLine)
+	}
+	if write && from != fromL1 {
+		m.deprive(c, line, done)
+	}
+	if m.profile && m.measuring {
+		a := &s.found[from]
+		a.visits++
+		a.busy += done - now
+	}
+	return done
+}
+
+func (m *machine) l2Server(c *core) *sim.Server { return &m.l2[int(c.id)/m.caches.mates] }
+
+// transfer moves a line between cores, one transfer of a line after the other.
+func (m *machine) transfer(line int64, at, d sim.Time) (done sim.Time) {
+	t := &m.transit[line%transitSlots]
+	if t.line != line {
+		*t = inTransit{line: line}
+	}
+	t.free = max(at, t.free) + d
+	t.busy += d
+	m.hotLine = max(m.hotLine, t.busy)
+	return t.free
+}
+
+// deprive tells the other cores that one of them gets a line for itself at done:
+// monitors are lost and spins on a copy end. A core sees so at any moment of the
+// transfer.
+func (m *machine) deprive(c *core, line int64, done sim.Time) {
+	now := m.kernel.Now()
+	for i := range m.cores {
+		o := &m.cores[i]
+		if o == c || o.monitor != line && o.watching != line {
+			continue
+		}
+		leaves := done - sim.Time(m.latency.Float64()*float64(min(done-now, m.otherTile)))
+		if o.monitor == line {
+			o.lost = min(o.lost, leaves)
+		}
+		if o.watching == line {
+			o.watching = -1
+			m.after(o, leaves+m.issue.Jitter(m.steps[o.step].lock.spin, m.jitter), phaseSend)
+		}
+	}
+}
+
+// moving returns when a line is at rest, if it is known to move.
+func (m *machine) moving(line int64) sim.Time {
+	if t := &m.transit[line%transitSlots]; t.line == line {
+		return t.free
+	}
+	return 0
+}
+
+// acquire takes a lock: load-exclusive, test, store-exclusive; and on failure
+// spins on the loaded copy until it is lost, or sleeps.
+func (m *machine) acquire(c *core, s *step) (waits bool) {
+	l := s.lock
+	switch c.phase {
+	case phaseStart:
+		if !m.drained(c) {
+			return true
+		}
+		c.word = int32(c.flow % int64(len(l.words)))
+		if l.hash {
+			c.word = int32(m.choice.IntN(len(l.words)))
+		}
+		m.enter(&l.words[c.word])
+		c.ticket = -1
+		m.spend(c, s, s.first+s.issue/2, phaseSend)
+		return true
+	case phaseSend:
+		line := m.wordLine(c, l)
+		if l.idiom == program.Ticket && c.ticket < 0 {
+			m.exclusive(c, s, line, m.request(c, s, line, true, true))
+			return true
+		}
+		done := m.request(c, s, line, false, true)
+		c.monitor, c.lost = line, never
+		m.after(c, done, phaseTest)
+		return true
+	case phaseTest:
+		return m.test(c, s)
+	}
+	// store-exclusive
+	w := &l.words[c.word]
+	if l.idiom == program.Ticket && c.ticket < 0 {
+		if m.stored(c, s) {
+			c.ticket = w.ticket
+			w.ticket++
+			return m.test(c, s)
+		}
+		return true
+	}
+	if c.monitor < 0 { // its line is here
+		return false
+	}
+	// Another core's store-exclusive may be on its way: the home node lets one
+	// succeed.
+	if c.lost < never {
+		c.monitor = -1
+		m.retries++
+		m.after(c, max(c.lost, m.kernel.Now())+m.issue.Jitter(m.retry, m.jitter), phaseSend)
+		return true
+	}
+	c.monitor = -1
+	w.holder = c.id
+	m.after(c, m.request(c, s, m.wordLine(c, l), true, true), phaseStore)
+	return true
+}
+
+// test looks at the lock word that has been loaded.
+func (m *machine) test(c *core, s *step) (waits bool) {
+	l := s.lock
+	w := &l.words[c.word]
+	ticket := l.idiom == program.Ticket
+	switch {
+	case ticket && w.serving == c.ticket:
+		w.holder = c.id
+		c.monitor = -1
+		return false
+	case !ticket && w.holder < 0:
+		d := m.issue.Jitter(s.issue/2, m.jitter)
+		c.busy += d
+		m.after(c, m.kernel.Now()+d, phaseStore)
+	case l.sleep > 0:
+		c.monitor = -1
+		m.after(c, m.kernel.Now()+m.issue.Jitter(l.sleep, m.jitter), phaseSend)
+	case c.lost < never: // while it was on its way
+		c.monitor = -1
+		m.after(c, max(c.lost, m.kernel.Now())+m.issue.Jitter(l.spin, m.jitter), phaseSend)
+	default:
+		c.monitor, c.watching = -1, m.wordLine(c, l)
+	}
+	return true
+}
+
+func (m *machine) wordLine(c *core, l *lock) int64 {
+	return m.arrays[l.array].at(int(c.id), int64(c.word)) / m.lineBytes
+}
+
+// enter and exit count the users of a lock.
+func (m *machine) enter(w *lockWord) {
+	if w.users == 0 {
+		w.since = m.kernel.Now()
+	}
+	w.users++
+}
+
+func (m *machine) exit(w *lockWord) {
+	if w.users--; w.users == 0 && m.measuring {
+		w.busy += m.kernel.Now() - max(w.since, m.start)
+	}
+}
+
+// release stores the lock word after all accesses of the section.
+func (m *machine) release(c *core, s *step) (waits bool) {
+	switch c.phase {
+	case phaseStart:
+		if !m.drained(c) {
+			return true
+		}
+		m.spend(c, s, s.issue, phaseSend)
+		return true
+	default:
+		w := &s.lock.words[c.word]
+		w.holder = -1
+		w.serving++
+		m.exit(w)
+		m.fill(c, m.request(c, s, m.wordLine(c, s.lock), true, true))
+		return false
+	}
+}
+
+// leave ends a packet and gives its core the next one.
+func (m *machine) leave(c *core) {
+	now := m.kernel.Now()
+	m.pcieOut.Serve(now, sim.Time(c.bytes*m.pciePerByte))
+	m.done++
+	switch {
+	case m.measuring:
+		m.result.Packets++
+		m.result.Latency = append(m.result.Latency, m.pcieOut.Free()-c.began)
+		m.round += now - c.left0
+		if int(m.result.Packets)%m.batch == 0 {
+			m.closeBatch(now)
+		}
+	case m.done >= m.warmRounds*len(m.cores):
+		m.measure(now)
+	}
+	c.left0 = now
+	m.take(c)
+}
+
+// closeBatch records the time of a batch. Under saturation that is, by Little's
+// law, the mean round of a core over the number of cores: completions come in
+// bursts while rounds hardly vary.
+func (m *machine) closeBatch(now sim.Time) {
+	d := now - m.batchStart
+	if m.arrival == 0 {
+		d = m.round / sim.Time(len(m.cores))
+	}
+	m.result.Batches = append(m.result.Batches, d)
+	m.batchStart, m.round = now, 0
+}
+
+// measure starts the measurement: all busy times are counted from here.
+func (m *machine) measure(now sim.Time) {
+	m.measuring = true
+	m.start, m.batchStart = now, now
+	for i := range m.meters {
+		w := &m.meters[i]
+		w.from = w.server.Busy(now + w.ahead)
+	}
+	for i := range m.cores {
+		m.cores[i].busy = 0
+	}
+	m.hotLine = 0
+	for i := range m.transit {
+		m.transit[i].busy = 0
+	}
+	for _, l := range m.locks {
+		for i := range l.words {
+			l.words[i].busy = 0
+		}
+	}
+}
+
+// meter watches a server's busy time. Meters of one name report the busiest.
+// Servers behind the caches are booked ahead of the clock.
+type meter struct {
+	name   string
+	ahead  sim.Time
+	server *sim.Server
+	from   sim.Time
+}
+
+func (m *machine) meter(name string, ahead sim.Time, s *sim.Server) {
+	m.meters = append(m.meters, meter{name: name, ahead: ahead, server: s})
+}
+
+// finish summarises the run.
+func (m *machine) finish() *emu.Result {
+	r := &m.result
+	now := m.kernel.Now()
+	r.Duration = now - m.start
+	r.Batch = m.batch
+	span := float64(r.Duration)
+	add := func(name string, busy sim.Time) {
+		v := min(1, float64(busy)/span)
+		for i := range r.Utilisation {
+			if u := &r.Utilisation[i]; u.Resource == name {
+				u.Value = max(v, u.Value)
+				return
+			}
+		}
+		r.Utilisation = append(r.Utilisation, emu.Use{Resource: name, Value: v})
+	}
+	for _, w := range m.meters {
+		add(w.name, w.server.Busy(now+w.ahead)-w.from)
+	}
+	var busy sim.Time
+	for i := range m.cores {
+		busy += m.cores[i].busy
+	}
+	add("core", busy/sim.Time(len(m.cores)))
+	add("line", m.hotLine)
+	for _, l := range m.locks {
+		var most sim.Time
+		for i := range l.words {
+			w := &l.words[i]
+			if w.users > 0 {
+				w.busy += now - max(w.since, m.start)
+			}
+			most = max(most, w.busy)
+		}
+		add("lock."+l.name, most)
+	}
+	if m.profile {
+		m.stacks()
+	}
+	return r
+}
+
+// stacks turns the steps' accounts into paths: program, line of the program,
+// and then the core or where the line was found.
+func (m *machine) stacks() {
+	root := m.program
+	if root == "" {
+		root = "program"
+	}
+	add := func(a account, frames []string, last string) {
+		if a.visits == 0 {
+			return
+		}
+		path := append(append([]string{root}, frames...), last)
+		m.result.Stacks = append(m.result.Stacks, emu.Stack{Frames: path, Visits: a.visits, Busy: a.busy, Wait: a.wait})
+	}
+	for i := range m.steps {
+		s := &m.steps[i]
+		add(s.issued, s.frame, "core")
+		for from, a := range s.found {
+			add(a, s.frame, sourceNames[from])
+		}
+	}
+}
