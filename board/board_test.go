@@ -352,6 +352,14 @@ func TestBlueField(t *testing.T) {
 		{"  memory: llc", "  memory: l2", "locks.memory: memory l2 is shared by 2 of 8 cores"},
 		{"  atomics: ll-sc", "  atomics: cas", "coherence.atomics: cas is not one of ll-sc, lock"},
 		{"    shared_by: {value: 1,", "    shared: {value: 1,", "memories[0]: missing shared_by"},
+		{"    shared_by: {value: 1,", "    shared_by: {value: 2,", "memories[0].shared_by: the first cache is a core's own; got 2"},
+		{"    shared_by: {value: 2,", "    shared_by: {value: 3,", "memories[1].shared_by: 3 cores a tile; expected at most 6, and a divisor of the 8 cores"},
+		{"    shared_by: {value: 8,", "    shared_by: {value: 4,", "memories[2].shared_by: all 8 cores share it; got 4"},
+		{"    bytes: 1048576", "    bytes: 32768", "memories[1].bytes: 32768 B, not more than the 32768 B of l1 before it"},
+		{"    ways: {value: 2,", "    ways: {value: 3,", "memories[0].bytes: 32768 B are no whole number of sets of 3 lines of 64 B"},
+		{"    ways: {value: 2, source: TRM, confidence: M}\n", "", "memories[0]: missing ways"},
+		{"    line_bytes: {value: 64,", "    line_bytes: {value: 128,", "memories[1].line_bytes: 64 B; l1 has 128"},
+		{"  - name: dram", "  - name: l4\n    kind: sram\n    bytes: 16777216\n    bytes_source: s\n    default_span: 1\n    engines: [{mode: bulk, max_bytes: {value: 8, unit: B, source: s, confidence: H}, read: {pipe_min: {value: 1, unit: cycles, source: s, confidence: H}}}]\n    latency: {value: 200, unit: cycles, source: s, confidence: H}\n    line_bytes: {value: 64, unit: B, source: s, confidence: H}\n    shared_by: {value: 8, source: s, confidence: H}\n    bandwidth: {value: 1, unit: GB/s, source: s, confidence: H}\n  - name: dram", "memories: class soc has 4: caches of a core, of a tile and of all cores, and the DRAM; got 5"},
 	} {
 		text := strings.Replace(string(src), c.old, c.new, 1)
 		if text == string(src) {

@@ -3,6 +3,7 @@ package board
 import (
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -61,6 +62,9 @@ func (b *Board) findings() config.Findings {
 			f.Add("locks.memory", "memory %s is shared by %v of %v cores; a lock lies where all cores meet", name, by, b.Cores.Value)
 		}
 	}
+	if b.Class == "soc" {
+		f = append(f, b.hierarchy()...)
+	}
 	numbers("", reflect.ValueOf(b).Elem(), func(path string, n Num) {
 		ranged := n.Low != 0 || n.High != 0
 		switch {
@@ -70,6 +74,53 @@ func (b *Board) findings() config.Findings {
 			f.Add(path, "confidence L without a range; give low and high")
 		}
 	})
+	return f
+}
+
+// Limits of a cache hierarchy: cores of a tile, and bytes of a cache.
+const (
+	mostMates = 6
+	mostCache = 1 << 30
+)
+
+// hierarchy complains about the memories of a board of class soc: a cache a
+// core, one a tile and one for all, and the DRAM, each larger than the one
+// before.
+func (b *Board) hierarchy() config.Findings {
+	var f config.Findings
+	if len(b.Memories) != 4 {
+		f.Add("memories", "class soc has 4: caches of a core, of a tile and of all cores, and the DRAM; got %d", len(b.Memories))
+		return f
+	}
+	cores := b.Cores.Value
+	for i := range b.Memories {
+		m := &b.Memories[i]
+		path := fmt.Sprintf("memories[%d]", i)
+		switch by := m.SharedBy.Value; {
+		case i == 0 && by != 1:
+			f.Add(path+".shared_by", "the first cache is a core's own; got %v", by)
+		case i == 1 && (by > mostMates || math.Mod(cores, by) != 0):
+			f.Add(path+".shared_by", "%v cores a tile; expected at most %d, and a divisor of the %v cores", by, mostMates, cores)
+		case i >= 2 && by != cores:
+			f.Add(path+".shared_by", "all %v cores share it; got %v", cores, by)
+		}
+		if i > 0 && m.Bytes <= b.Memories[i-1].Bytes {
+			f.Add(path+".bytes", "%d B, not more than the %d B of %s before it", m.Bytes, b.Memories[i-1].Bytes, b.Memories[i-1].Name)
+		}
+		line := m.LineBytes.Value
+		if line != b.Memories[0].LineBytes.Value {
+			f.Add(path+".line_bytes", "%v B; %s has %v", line, b.Memories[0].Name, b.Memories[0].LineBytes.Value)
+		}
+		if i == 3 {
+			continue
+		}
+		ways := m.Ways.Value
+		if ways == 0 {
+			f.Add(path, "missing ways")
+		} else if sets := float64(m.Bytes) / line / ways; sets < 1 || sets != math.Trunc(sets) || m.Bytes > mostCache {
+			f.Add(path+".bytes", "%d B are no whole number of sets of %v lines of %v B, or more than %d B", m.Bytes, ways, line, mostCache)
+		}
+	}
 	return f
 }
 

@@ -186,10 +186,12 @@ func (m *machine) access(b *board.Board, base board.Base, a program.Access, fram
 	if rate := cmd.PipeBytes.Value; rate > 0 {
 		issue = max(issue, float64(s.command)/rate)
 	}
-	s.issue = m.cycles(issue)
 	if a.Mode == program.Atomic {
 		s.kind = stepAtomic
+	} else {
+		issue *= math.Ceil(float64(s.bytes) / float64(s.command))
 	}
+	s.issue = m.cycles(issue)
 	if a.Popularity == "zipf" {
 		s.zipf = traffic.NewZipf(a.Span, a.Alpha)
 		s.scatter = traffic.NewPermutation(a.Span, uint64(s.array))
@@ -289,9 +291,9 @@ func (m *machine) layTraffic(b *board.Board, base board.Base, p program.Program,
 }
 
 // prefill brings the caches near their steady state without time: the elements
-// of every array, the most popular last, by the cores that use them; and where
-// they do not all fit into the L2s, elements as packets draw them, so that
-// arrays compete, as many as there are lines in all caches.
+// of the arrays that fit into the last level, the most popular last, by the cores
+// that use them; and where not all fit into the L2s, elements as packets draw
+// them, so that arrays compete.
 func (m *machine) prefill() {
 	var users []*step
 	for i := range m.steps {
@@ -299,24 +301,23 @@ func (m *machine) prefill() {
 			users = append(users, s)
 		}
 	}
-	if len(users) == 0 {
-		return
-	}
 	l1, l2, llc := m.lines(levelL1), m.lines(levelL2), m.lines(levelLLC)
-	mates := m.caches.mates
 	var footprint int64
 	for _, s := range users {
 		a := &m.arrays[s.array]
-		span := min(a.span, llc)
-		footprint += a.span * max(1, min(s.bytes, a.stride)/m.lineBytes)
-		each := len(m.cores) // cores that take an element in turn
-		switch {
-		case span <= l1:
-			each = 1
-		case span <= l2:
-			each = min(mates, len(m.cores))
+		lines := a.span * ((s.bytes + m.lineBytes - 1) / m.lineBytes)
+		footprint += lines * a.copies
+		if lines > llc {
+			continue
 		}
-		for rank := span - 1; rank >= 0; rank-- {
+		each := len(m.cores) // cores that take the elements in turn
+		switch {
+		case lines <= l1:
+			each = 1
+		case lines <= l2:
+			each = m.caches.mates
+		}
+		for rank := a.span - 1; rank >= 0; rank-- {
 			i := rank
 			if s.zipf != nil {
 				i = s.scatter.At(rank)
@@ -329,20 +330,20 @@ func (m *machine) prefill() {
 	if footprint <= l2 {
 		return
 	}
+	draws := l2 * int64(len(m.caches.l2))
+	if footprint > llc {
+		draws = llc + llc/4
+	}
 	draw := sim.NewStream(uint64(footprint), "bluefield prefill")
-	draws := llc + l2*int64(len(m.caches.l2))
 	for n := int64(0); n < draws; {
 		for c := range m.cores {
 			for _, s := range users {
-				times := s.times
-				if s.fraction > 0 && draw.Float64() < s.fraction {
-					times++
-				}
-				for range times {
+				for range m.count(s, draw) {
 					m.fetch(s, c, m.element(s, draw))
+					n++
 				}
-				n += int64(times) + 1
 			}
+			n++ // accesses may be rare
 		}
 	}
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // tags is one set-associative cache, least recently used out. A set's ways are
-// in order of use, the latest first.
+// in order of use, the latest first, and the empty ones last.
 type tags struct {
 	sets, ways int64
 	entries    []uint64
@@ -70,13 +70,6 @@ func (t *tags) touch(line int64) *uint64 {
 func (t *tags) fill(line int64, flags uint64) (out uint64) {
 	set := t.set(line)
 	out = set[len(set)-1]
-	for i := range set {
-		if set[i] == 0 {
-			out = 0
-			set = set[:i+1]
-			break
-		}
-	}
 	copy(set[1:], set)
 	set[0] = (uint64(line)+1)<<flagBits | flags
 	return out

@@ -47,12 +47,6 @@ type step struct {
 	found  [sources]account
 }
 
-// account sums the visits and times of one place in the program.
-type account struct {
-	visits     int64
-	busy, wait sim.Time
-}
-
 // array is a range of elements, a copy for every by cores.
 type array struct {
 	memory       string
@@ -66,25 +60,6 @@ type array struct {
 // at is the address of element i for a core.
 func (a *array) at(core int, i int64) int64 {
 	return a.base + int64(core/a.by)*a.size + i*a.stride
-}
-
-// lock is an array of lock words.
-type lock struct {
-	name  string
-	idiom program.Idiom
-	hash  bool
-	words []lockWord
-	array int
-	spin  sim.Time
-	sleep sim.Time
-}
-
-// lockWord is one lock, as its line's last owner left it.
-type lockWord struct {
-	holder          int32
-	ticket, serving int64    // of a ticket lock
-	users           int32    // cores that hold it or want it
-	since, busy     sim.Time // of any user, and in all
 }
 
 // phase is where a core is within a step.
@@ -106,7 +81,7 @@ type core struct {
 	idle   bool // without a packet
 	more   int32
 	addr   int64 // next byte of the access
-	left   int64 // bytes left of it
+	rest   int64 // bytes left of it
 	flow   int64
 	word   int32 // of the lock being taken or held
 	ticket int64
@@ -122,7 +97,7 @@ type core struct {
 	ring  sim.Line[packet]
 	began sim.Time
 	bytes float64
-	left0 sim.Time // when its last packet left
+	gone  sim.Time // when its last packet left
 	busy  sim.Time
 }
 
@@ -131,15 +106,6 @@ type packet struct {
 	came, ready sim.Time
 	bytes       float64
 }
-
-// inTransit is a line that moves between cores. The slots are few: lines that
-// several cores want at once are fewer.
-type inTransit struct {
-	line       int64
-	free, busy sim.Time
-}
-
-const transitSlots = 4096
 
 const (
 	never     = sim.Time(math.MaxInt64)
@@ -371,19 +337,18 @@ func (m *machine) work(c *core, s *step) (waits bool) {
 	return true
 }
 
-// begin draws how often a packet makes an access.
-func (m *machine) begin(c *core, s *step) (any bool) {
-	c.more = int32(s.times)
-	if s.fraction > 0 && m.choice.Float64() < s.fraction {
-		c.more++
+// count draws how often a packet makes an access.
+func (m *machine) count(s *step, from *sim.Stream) int {
+	if s.fraction > 0 && from.Float64() < s.fraction {
+		return s.times + 1
 	}
-	return c.more > 0
+	return s.times
 }
 
 // aim draws the access's element.
 func (m *machine) aim(c *core, s *step) {
 	c.addr = m.arrays[s.array].at(int(c.id), m.element(s, m.choice))
-	c.left = s.bytes
+	c.rest = s.bytes
 }
 
 func (m *machine) element(s *step, from *sim.Stream) int64 {
@@ -403,7 +368,7 @@ func (m *machine) bulk(c *core, s *step) (waits bool) {
 	for {
 		switch c.phase {
 		case phaseStart:
-			if !m.begin(c, s) {
+			if c.more = int32(m.count(s, m.choice)); c.more == 0 {
 				return false
 			}
 			c.phase = phaseIssue
@@ -420,7 +385,7 @@ func (m *machine) bulk(c *core, s *step) (waits bool) {
 			m.fill(c, m.request(c, s, line, s.op != program.Read, m.arrays[s.array].shared))
 			inLine := (line+1)*m.lineBytes - c.addr
 			c.addr += inLine
-			if c.left -= inLine; c.left > 0 {
+			if c.rest -= inLine; c.rest > 0 {
 				continue
 			}
 			c.phase = phaseIssue
@@ -448,10 +413,10 @@ func (m *machine) atomic(c *core, s *step) (waits bool) {
 	for {
 		switch c.phase {
 		case phaseStart:
-			if !m.begin(c, s) {
+			if c.more = int32(m.count(s, m.choice)); c.more == 0 {
 				return false
 			}
-			c.left = 0
+			c.rest = 0
 			c.phase = phaseIssue
 		case phaseIssue:
 			if s.op != program.Read && !m.drained(c) {
@@ -461,7 +426,7 @@ func (m *machine) atomic(c *core, s *step) (waits bool) {
 			if s.op == program.Add {
 				d /= 2 // the other half follows the load
 			}
-			if c.left == 0 {
+			if c.rest == 0 {
 				m.aim(c, s)
 				d += s.first
 			}
@@ -487,10 +452,10 @@ func (m *machine) atomic(c *core, s *step) (waits bool) {
 			c.phase = phaseTest
 		default: // the command is complete
 			c.addr += s.command
-			c.left -= s.command
+			c.rest -= s.command
 			c.phase = phaseIssue
-			if c.left <= 0 {
-				c.left = 0
+			if c.rest <= 0 {
+				c.rest = 0
 				if c.more--; c.more == 0 {
 					return false
 				}
@@ -521,214 +486,6 @@ func (m *machine) stored(c *core, s *step) bool {
 	return false
 }
 
-// request brings a line to a core, alone if it writes, and returns when it is
-// there.
-func (m *machine) request(c *core, s *step, line int64, write, shared bool) (done sim.Time) {
-	now := m.kernel.Now()
-	from, out := m.caches.access(int(c.id), line, write, shared)
-	switch from {
-	case fromL1:
-		done = now + m.latencies[levelL1]
-	case fromL2:
-		start := m.l2Server(c).Serve(now, m.l2Line)
-		done = max(start, m.moving(line)) + m.latency.Jitter(m.latencies[levelL2], m.jitter)
-	case fromMate:
-		start := m.l2Server(c).Serve(now, m.l2Line)
-		done = m.transfer(line, start, m.latency.Jitter(m.sameTile, m.jitter))
-	case fromLLC, fromTile, fromDRAM:
-		half := m.latencies[levelLLC] / 2
-		start := m.llc.Serve(now+half, m.llcLine) - half
-		switch from {
-		case fromLLC:
-			done = max(start, m.moving(line)-half) + m.latency.Jitter(2*half, m.jitter)
-		case fromTile:
-			done = m.transfer(line, start, m.latency.Jitter(m.otherTile, m.jitter))
-		case fromDRAM:
-			half := m.latencies[levelDRAM] / 2
-			start = max(start, m.dram.Serve(now+half, m.dramLine)-half)
-			done = start + m.latency.Jitter(2*half, m.jitter)
-		}
-	}
-	for range out.toLLC {
-		m.llc.Serve(now+m.latencies[levelLLC]/2, m.llcLine)
-	}
-	for range out.toDRAM {
-		m.dram.Serve(now+m.latencies[levelDRAM]/2, m.dramLine)
-	}
-	if write && from != fromL1 {
-		m.deprive(c, line, done)
-	}
-	if m.profile && m.measuring {
-		a := &s.found[from]
-		a.visits++
-		a.busy += done - now
-	}
-	return done
-}
-
-func (m *machine) l2Server(c *core) *sim.Server { return &m.l2[int(c.id)/m.caches.mates] }
-
-// transfer moves a line between cores, one transfer of a line after the other.
-func (m *machine) transfer(line int64, at, d sim.Time) (done sim.Time) {
-	t := &m.transit[line%transitSlots]
-	if t.line != line {
-		*t = inTransit{line: line}
-	}
-	t.free = max(at, t.free) + d
-	t.busy += d
-	m.hotLine = max(m.hotLine, t.busy)
-	return t.free
-}
-
-// deprive tells the other cores that one of them gets a line for itself at done:
-// monitors are lost and spins on a copy end. A core sees so at any moment of the
-// transfer.
-func (m *machine) deprive(c *core, line int64, done sim.Time) {
-	now := m.kernel.Now()
-	for i := range m.cores {
-		o := &m.cores[i]
-		if o == c || o.monitor != line && o.watching != line {
-			continue
-		}
-		leaves := done - sim.Time(m.latency.Float64()*float64(min(done-now, m.otherTile)))
-		if o.monitor == line {
-			o.lost = min(o.lost, leaves)
-		}
-		if o.watching == line {
-			o.watching = -1
-			m.after(o, leaves+m.issue.Jitter(m.steps[o.step].lock.spin, m.jitter), phaseSend)
-		}
-	}
-}
-
-// moving returns when a line is at rest, if it is known to move.
-func (m *machine) moving(line int64) sim.Time {
-	if t := &m.transit[line%transitSlots]; t.line == line {
-		return t.free
-	}
-	return 0
-}
-
-// acquire takes a lock: load-exclusive, test, store-exclusive; and on failure
-// spins on the loaded copy until it is lost, or sleeps.
-func (m *machine) acquire(c *core, s *step) (waits bool) {
-	l := s.lock
-	switch c.phase {
-	case phaseStart:
-		if !m.drained(c) {
-			return true
-		}
-		c.word = int32(c.flow % int64(len(l.words)))
-		if l.hash {
-			c.word = int32(m.choice.IntN(len(l.words)))
-		}
-		m.enter(&l.words[c.word])
-		c.ticket = -1
-		m.spend(c, s, s.first+s.issue/2, phaseSend)
-		return true
-	case phaseSend:
-		line := m.wordLine(c, l)
-		if l.idiom == program.Ticket && c.ticket < 0 {
-			m.exclusive(c, s, line, m.request(c, s, line, true, true))
-			return true
-		}
-		done := m.request(c, s, line, false, true)
-		c.monitor, c.lost = line, never
-		m.after(c, done, phaseTest)
-		return true
-	case phaseTest:
-		return m.test(c, s)
-	}
-	// store-exclusive
-	w := &l.words[c.word]
-	if l.idiom == program.Ticket && c.ticket < 0 {
-		if m.stored(c, s) {
-			c.ticket = w.ticket
-			w.ticket++
-			return m.test(c, s)
-		}
-		return true
-	}
-	if c.monitor < 0 { // its line is here
-		return false
-	}
-	// Another core's store-exclusive may be on its way: the home node lets one
-	// succeed.
-	if c.lost < never {
-		c.monitor = -1
-		m.retries++
-		m.after(c, max(c.lost, m.kernel.Now())+m.issue.Jitter(m.retry, m.jitter), phaseSend)
-		return true
-	}
-	c.monitor = -1
-	w.holder = c.id
-	m.after(c, m.request(c, s, m.wordLine(c, l), true, true), phaseStore)
-	return true
-}
-
-// test looks at the lock word that has been loaded.
-func (m *machine) test(c *core, s *step) (waits bool) {
-	l := s.lock
-	w := &l.words[c.word]
-	ticket := l.idiom == program.Ticket
-	switch {
-	case ticket && w.serving == c.ticket:
-		w.holder = c.id
-		c.monitor = -1
-		return false
-	case !ticket && w.holder < 0:
-		d := m.issue.Jitter(s.issue/2, m.jitter)
-		c.busy += d
-		m.after(c, m.kernel.Now()+d, phaseStore)
-	case l.sleep > 0:
-		c.monitor = -1
-		m.after(c, m.kernel.Now()+m.issue.Jitter(l.sleep, m.jitter), phaseSend)
-	case c.lost < never: // while it was on its way
-		c.monitor = -1
-		m.after(c, max(c.lost, m.kernel.Now())+m.issue.Jitter(l.spin, m.jitter), phaseSend)
-	default:
-		c.monitor, c.watching = -1, m.wordLine(c, l)
-	}
-	return true
-}
-
-func (m *machine) wordLine(c *core, l *lock) int64 {
-	return m.arrays[l.array].at(int(c.id), int64(c.word)) / m.lineBytes
-}
-
-// enter and exit count the users of a lock.
-func (m *machine) enter(w *lockWord) {
-	if w.users == 0 {
-		w.since = m.kernel.Now()
-	}
-	w.users++
-}
-
-func (m *machine) exit(w *lockWord) {
-	if w.users--; w.users == 0 && m.measuring {
-		w.busy += m.kernel.Now() - max(w.since, m.start)
-	}
-}
-
-// release stores the lock word after all accesses of the section.
-func (m *machine) release(c *core, s *step) (waits bool) {
-	switch c.phase {
-	case phaseStart:
-		if !m.drained(c) {
-			return true
-		}
-		m.spend(c, s, s.issue, phaseSend)
-		return true
-	default:
-		w := &s.lock.words[c.word]
-		w.holder = -1
-		w.serving++
-		m.exit(w)
-		m.fill(c, m.request(c, s, m.wordLine(c, s.lock), true, true))
-		return false
-	}
-}
-
 // leave ends a packet and gives its core the next one.
 func (m *machine) leave(c *core) {
 	now := m.kernel.Now()
@@ -738,126 +495,13 @@ func (m *machine) leave(c *core) {
 	case m.measuring:
 		m.result.Packets++
 		m.result.Latency = append(m.result.Latency, m.pcieOut.Free()-c.began)
-		m.round += now - c.left0
+		m.round += now - c.gone
 		if int(m.result.Packets)%m.batch == 0 {
 			m.closeBatch(now)
 		}
 	case m.done >= m.warmRounds*len(m.cores):
 		m.measure(now)
 	}
-	c.left0 = now
+	c.gone = now
 	m.take(c)
-}
-
-// closeBatch records the time of a batch. Under saturation that is, by Little's
-// law, the mean round of a core over the number of cores: completions come in
-// bursts while rounds hardly vary.
-func (m *machine) closeBatch(now sim.Time) {
-	d := now - m.batchStart
-	if m.arrival == 0 {
-		d = m.round / sim.Time(len(m.cores))
-	}
-	m.result.Batches = append(m.result.Batches, d)
-	m.batchStart, m.round = now, 0
-}
-
-// measure starts the measurement: all busy times are counted from here.
-func (m *machine) measure(now sim.Time) {
-	m.measuring = true
-	m.start, m.batchStart = now, now
-	for i := range m.meters {
-		w := &m.meters[i]
-		w.from = w.server.Busy(now + w.ahead)
-	}
-	for i := range m.cores {
-		m.cores[i].busy = 0
-	}
-	m.hotLine = 0
-	for i := range m.transit {
-		m.transit[i].busy = 0
-	}
-	for _, l := range m.locks {
-		for i := range l.words {
-			l.words[i].busy = 0
-		}
-	}
-}
-
-// meter watches a server's busy time. Meters of one name report the busiest.
-// Servers behind the caches are booked ahead of the clock.
-type meter struct {
-	name   string
-	ahead  sim.Time
-	server *sim.Server
-	from   sim.Time
-}
-
-func (m *machine) meter(name string, ahead sim.Time, s *sim.Server) {
-	m.meters = append(m.meters, meter{name: name, ahead: ahead, server: s})
-}
-
-// finish summarises the run.
-func (m *machine) finish() *emu.Result {
-	r := &m.result
-	now := m.kernel.Now()
-	r.Duration = now - m.start
-	r.Batch = m.batch
-	span := float64(r.Duration)
-	add := func(name string, busy sim.Time) {
-		v := min(1, float64(busy)/span)
-		for i := range r.Utilisation {
-			if u := &r.Utilisation[i]; u.Resource == name {
-				u.Value = max(v, u.Value)
-				return
-			}
-		}
-		r.Utilisation = append(r.Utilisation, emu.Use{Resource: name, Value: v})
-	}
-	for _, w := range m.meters {
-		add(w.name, w.server.Busy(now+w.ahead)-w.from)
-	}
-	var busy sim.Time
-	for i := range m.cores {
-		busy += m.cores[i].busy
-	}
-	add("core", busy/sim.Time(len(m.cores)))
-	add("line", m.hotLine)
-	for _, l := range m.locks {
-		var most sim.Time
-		for i := range l.words {
-			w := &l.words[i]
-			if w.users > 0 {
-				w.busy += now - max(w.since, m.start)
-			}
-			most = max(most, w.busy)
-		}
-		add("lock."+l.name, most)
-	}
-	if m.profile {
-		m.stacks()
-	}
-	return r
-}
-
-// stacks turns the steps' accounts into paths: program, line of the program,
-// and then the core or where the line was found.
-func (m *machine) stacks() {
-	root := m.program
-	if root == "" {
-		root = "program"
-	}
-	add := func(a account, frames []string, last string) {
-		if a.visits == 0 {
-			return
-		}
-		path := append(append([]string{root}, frames...), last)
-		m.result.Stacks = append(m.result.Stacks, emu.Stack{Frames: path, Visits: a.visits, Busy: a.busy, Wait: a.wait})
-	}
-	for i := range m.steps {
-		s := &m.steps[i]
-		add(s.issued, s.frame, "core")
-		for from, a := range s.found {
-			add(a, s.frame, sourceNames[from])
-		}
-	}
 }
