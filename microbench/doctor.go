@@ -30,6 +30,7 @@ type Report struct {
 	OK       bool      `json:"ok"`
 	Groups   []string  `json:"groups,omitempty"` // of workloads that can be measured
 	Findings []Finding `json:"findings"`
+	Machine  []Finding `json:"machine,omitempty"` // of the machine that a native driver measures
 	Tables   []Table   `json:"tables,omitempty"`
 }
 
@@ -60,6 +61,7 @@ type Finding struct {
 	Level  string `json:"level"`
 	Text   string `json:"text"`
 	Remedy string `json:"remedy,omitempty"`
+	Topic  string `json:"topic,omitempty"` // of a machine's finding, a heading of docs/doctor.md
 }
 
 // Err returns a missing fault that names what is missing, or nil.
@@ -77,17 +79,31 @@ func (r *Report) Err() error {
 }
 
 // Doctor looks at what would keep a board from being measured on this machine
-// by a backend, and at what would spoil the measurement.
-// With examine, a driver that is an Examiner measures its machine too.
+// by a backend, and at what would spoil the measurement: it reads /proc and /sys
+// and, for a native driver, probes the machine for a fifth of a second. With
+// examine, a driver that is an Examiner measures its machine too.
 func Doctor(ctx context.Context, b *board.Board, backend string, examine bool) (Report, error) {
-	return registry.doctor(ctx, b, backend, os.DirFS("/proc"), examine)
+	root := os.DirFS("/")
+	var live *probe
+	if DefaultBackend(b, backend) == Native {
+		live = probeHere(root)
+	}
+	return registry.doctor(ctx, b, backend, &machine{root, live}, examine)
 }
 
-func (r *Registry) doctor(ctx context.Context, b *board.Board, backend string, proc fs.FS, examine bool) (Report, error) {
+// DoctorOf looks at a copy of another machine's file system instead: its
+// /proc and /sys, and its programs. It says what would spoil a measurement
+// there; whether drivers open and counters count can only be told on the
+// machine itself.
+func DoctorOf(root fs.FS) Report {
+	return Report{Class: "host", Backend: Native, OK: true, Findings: []Finding{}, Machine: (&machine{root: root}).inspect()}
+}
+
+func (r *Registry) doctor(ctx context.Context, b *board.Board, backend string, m *machine, examine bool) (Report, error) {
 	backend = DefaultBackend(b, backend)
 	rep := Report{Board: b.Name, Class: b.Class, Backend: backend, OK: true}
 	add := func(level, text, remedy string) {
-		rep.Findings = append(rep.Findings, Finding{level, text, remedy})
+		rep.Findings = append(rep.Findings, Finding{Level: level, Text: text, Remedy: remedy})
 		rep.OK = rep.OK && level != LevelMissing
 	}
 	var missing []tool
@@ -122,23 +138,24 @@ func (r *Registry) doctor(ctx context.Context, b *board.Board, backend string, p
 			rep.Tables = found.Tables
 		}
 	}
+	if backend == Native {
+		rep.Machine = m.inspect()
+		return rep, nil
+	}
 	cpus := runtime.GOMAXPROCS(0)
 	add(LevelOK, fmt.Sprintf("%d processors may be used, %s/%s, %s", cpus, runtime.GOOS, runtime.GOARCH, runtime.Version()), "")
-	if load, ok := loadAverage(proc); ok {
+	if load, ok := loadAverage(m.root); ok {
 		text := fmt.Sprintf("load average %.1f on %d processors", load, runtime.NumCPU())
-		switch {
-		case load < float64(runtime.NumCPU())/2:
+		if load < float64(runtime.NumCPU())/2 {
 			add(LevelOK, text, "")
-		case backend == Emulated:
+		} else {
 			add(LevelWarning, text, "a sweep takes longer; its results do not change")
-		default:
-			add(LevelWarning, text, "stop other work: it spoils the timing")
 		}
 	}
-	if mb, ok := availableMB(proc); ok {
-		text := fmt.Sprintf("%d MB of memory available", mb)
-		if need := 100 * cpus; mb < need {
-			add(LevelWarning, text, fmt.Sprintf("free memory up to %d MB, or lower --parallel", need))
+	if free, ok := m.available(); ok {
+		text := size(free) + " of memory available"
+		if need := int64(cpus) * 100 << 20; free < need {
+			add(LevelWarning, text, "free memory up to "+size(need)+", or lower --parallel")
 		} else {
 			add(LevelOK, text, "")
 		}
@@ -169,28 +186,12 @@ func measurable(b *board.Board) []string {
 }
 
 // loadAverage is that of the last minute, where the system tells.
-func loadAverage(proc fs.FS) (float64, bool) {
-	data, err := fs.ReadFile(proc, "loadavg")
+func loadAverage(root fs.FS) (float64, bool) {
+	data, err := fs.ReadFile(root, "proc/loadavg")
 	if err != nil {
 		return 0, false
 	}
 	first, _, _ := strings.Cut(string(data), " ")
 	load, err := strconv.ParseFloat(first, 64)
-	return load, err == nil
-}
-
-// availableMB is the memory that can be used without swapping, where the
-// system tells.
-func availableMB(proc fs.FS) (int, bool) {
-	data, err := fs.ReadFile(proc, "meminfo")
-	if err != nil {
-		return 0, false
-	}
-	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, "MemAvailable:"); ok {
-			kb, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")))
-			return kb / 1024, err == nil
-		}
-	}
-	return 0, false
+	return load, err == nil && load >= 0
 }

@@ -96,7 +96,7 @@ func TestEmulatedNDR(t *testing.T) {
 // for, within what fills the ingress buffer and what can be afforded.
 func TestEmulatedTrial(t *testing.T) {
 	d := openNFP(t)
-	const rate = 20.0 // Mpps
+	const rate = 20.0                                                                // Mpps
 	for asked, want := range map[float64]float64{1e-3: 1000, 1e-9: 300, 60: 10000} { // s, µs
 		s, err := d.Measure(t.Context(), program.Program{Base: "forward"}, traffic.Traffic{RateMpps: rate},
 			microbench.Options{Seed: 1, MaxRuns: 1, TrialSeconds: asked})
