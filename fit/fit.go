@@ -183,6 +183,7 @@ func memoryOf(b *board.Memory) model.Memory {
 	if b.Cache != nil {
 		mem.CacheBytes, mem.CacheLine = int64(b.Cache.Bytes.Value), int64(b.Cache.LineBytes.Value)
 	}
+	mem.SharedBy = int(b.SharedBy.Value)
 	for i := range b.Engines {
 		e := &b.Engines[i]
 		me := model.Engine{Mode: e.Mode, MaxBytes: min(program.MaxBytes, int(e.MaxBytes.Value)), Front: b.Name + "." + string(e.Mode)}

@@ -158,7 +158,7 @@ func TestRecoversBoard(t *testing.T) {
 			t.Errorf("%s with %s: %s", p.A, p.B, p.Verdict)
 		}
 	}
-	if got.DefaultRule != model.RuleResources || len(got.Rules) != len(model.Rules) {
+	if got.DefaultRule != model.RuleResources || len(got.Rules) != len(model.RulesFor(b.Class)) {
 		t.Errorf("default rule %s of %+v", got.DefaultRule, got.Rules)
 	}
 	if got.Quality.MAPE > 1.5 {

@@ -17,6 +17,8 @@ import (
 // what one curve leaves open (a bank or a front?) the pairs decide.
 type resourceFit struct {
 	m       *model.Model
+	rule    string
+	touches func(*microbench.Sample) []int // parameters that a sample's prediction may depend on
 	samples []*microbench.Sample
 	logs    []float64 // ln of the measured rates
 	sigma   []float64 // relative standard errors
@@ -58,36 +60,31 @@ func (f *resourceFit) start(v *model.Value, at, prior float64) {
 // fitResources fills Costs, Queueing, Stateless, the bases' and locks' times,
 // and judges all rules on held-out samples.
 func fitResources(m *model.Model, b *board.Board, samples []microbench.Sample, r *Report) error {
-	f := &resourceFit{m: m, at: map[*model.Value]int{}, ties: map[*model.Value]tie{}, tied: map[*model.Value][]tie{}}
+	f := newFit(m, model.RuleResources)
+	f.touches = f.touchesResources
 	f.starts(b, samples)
-	m.Changed()
-	for i, p := range f.params {
-		f.at[p.v] = i
+	f.index()
+	fits := []*resourceFit{f}
+	if slices.Contains(model.RulesFor(m.BoardClass), model.RuleCores) {
+		fits = append(fits, newLawFit(m, b, samples))
 	}
 	train, test := split(samples)
-	if err := f.use(train, r); err != nil {
-		return err
-	}
-	if _, err := f.solve(8); err != nil {
-		return err
-	}
-	f.refine()
-	if _, err := f.solve(20); err != nil {
-		return err
-	}
-	f.refine()
-	if _, err := f.solve(20); err != nil {
-		return err
+	for _, f := range fits {
+		if err := f.train(train, r); err != nil {
+			return err
+		}
 	}
 	m.Rules = judgeRules(m, test, r)
-	if err := f.use(samples, r); err != nil {
-		return err
+	for _, f := range fits {
+		if err := f.use(samples, r); err != nil {
+			return err
+		}
+		s, err := f.solve(12)
+		if err != nil {
+			return err
+		}
+		f.intervals(s)
 	}
-	s, err := f.solve(12)
-	if err != nil {
-		return err
-	}
-	f.intervals(s)
 	judged := m.Rules
 	if len(judged) == 0 { // nothing to hold out: the samples of the fit have to tell
 		judged = judgeRules(m, samples, r)
@@ -100,6 +97,35 @@ func fitResources(m *model.Model, b *board.Board, samples []microbench.Sample, r
 	}
 	m.Changed()
 	return nil
+}
+
+// train fits to samples from the starts on.
+func (f *resourceFit) train(samples []microbench.Sample, r *Report) error {
+	if err := f.use(samples, r); err != nil {
+		return err
+	}
+	if _, err := f.solve(8); err != nil {
+		return err
+	}
+	for range 2 {
+		f.refine()
+		if _, err := f.solve(20); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func newFit(m *model.Model, rule string) *resourceFit {
+	return &resourceFit{m: m, rule: rule, at: map[*model.Value]int{}, ties: map[*model.Value]tie{}, tied: map[*model.Value][]tie{}}
+}
+
+// index makes the parameters that were started known by their numbers.
+func (f *resourceFit) index() {
+	f.m.Changed()
+	for i, p := range f.params {
+		f.at[p.v] = i
+	}
 }
 
 // split holds every fifth sample out that combines or skews accesses or takes
@@ -123,7 +149,7 @@ func split(samples []microbench.Sample) (train, test []microbench.Sample) {
 // judgeRules holds every rule against samples that no fit has seen.
 func judgeRules(m *model.Model, test []microbench.Sample, r *Report) []model.RuleError {
 	var out []model.RuleError
-	for _, rule := range model.Rules {
+	for _, rule := range model.RulesFor(m.BoardClass) {
 		var pct []float64
 		sum := 0.0
 		for i := range test {
@@ -526,12 +552,12 @@ func (f *resourceFit) use(samples []microbench.Sample, r *Report) error {
 }
 
 func (f *resourceFit) predict(s *microbench.Sample) (float64, error) {
-	p, err := f.m.Predict(s.Program, s.Traffic, model.Options{Cores: s.Cores, Threads: s.Threads, Rule: model.RuleResources, Brief: true})
+	p, err := f.m.Predict(s.Program, s.Traffic, model.Options{Cores: s.Cores, Threads: s.Threads, Rule: f.rule, Brief: true})
 	return p.Mpps, err
 }
 
-// touches lists the parameters that a sample's prediction may depend on.
-func (f *resourceFit) touches(s *microbench.Sample) []int {
+// touchesResources lists the parameters that a sample's prediction may depend on.
+func (f *resourceFit) touchesResources(s *microbench.Sample) []int {
 	var out []int
 	add := func(v *model.Value) {
 		if i, ok := f.at[v]; ok && !slices.Contains(out, i) {
@@ -711,7 +737,7 @@ func (f *resourceFit) refine() {
 	}
 	for range 2 {
 		for i := range f.m.Costs {
-			f.choose(&f.m.Costs[i], users)
+			f.choose(&f.m.Costs[i], users) // of the rule resources alone
 		}
 		for j, p := range f.params {
 			if len(users[j]) > len(f.samples)/4 {

@@ -116,19 +116,27 @@ func (j *job) draws(a *access) float64 {
 	return a.PerPacket
 }
 
-// cacheLines is the cache that the array takes: elements further apart than a
-// line leave sets unused, so they count with their distance.
-func (a *access) cacheLines() float64 {
-	return max(1, float64(a.span)*float64(a.stride)/float64(a.mem.CacheLine))
+// cacheLines is the cache that the array takes, in lines.
+func (a *access) cacheLines() float64 { return a.linesIn(float64(a.mem.CacheLine)) }
+
+// linesIn is the cache that the array takes: elements further apart than a line
+// leave sets unused, so they count with their distance.
+func (a *access) linesIn(line float64) float64 {
+	return max(1, float64(a.span)*float64(a.stride)/line)
 }
 
-// ranks appends a Zipf array's lines by doubling ranges of ranks.
+// ranks appends a Zipf array's cache lines by doubling ranges of ranks.
 func (a *access) ranks(ps []population, draws float64) []population {
+	return a.ranksIn(ps, draws, float64(a.mem.CacheLine))
+}
+
+// ranksIn does so for any size of line.
+func (a *access) ranksIn(ps []population, draws, line float64) []population {
 	n := float64(a.span)
 	// several elements a line: ranks are scattered, so a line takes the rate of
 	// its most popular element
-	perLine := max(1, float64(a.mem.CacheLine)/float64(a.stride))
-	weight := max(1, float64(a.stride)/float64(a.mem.CacheLine))
+	perLine := max(1, line/float64(a.stride))
+	weight := max(1, float64(a.stride)/line)
 	h := harmonic(n, a.Alpha)
 	before := 0.0
 	for lo := 1.0; lo <= n; lo *= 2 {

@@ -28,6 +28,7 @@ type index struct {
 	rules    map[string]*RuleError
 	kinds    [kinds]*OpCost // by program.Kinds, nil: not fitted
 	groups   map[string]int // engine → leaf of the composition tree
+	law      *lawIndex      // nil: the model has no core costs
 }
 
 const kinds = 6
@@ -170,6 +171,7 @@ func (m *Model) newIndex() (*index, error) {
 			x.groups[e] = i
 		}
 	}
+	x.law = newLawIndex(m)
 	return x, nil
 }
 

@@ -93,6 +93,7 @@ type Memory struct {
 	CacheLine     int64    `json:"cache_line_bytes,omitempty"`
 	DefaultSpan   int64    `json:"default_span"`
 	DefaultStride int64    `json:"default_stride,omitempty"`
+	SharedBy      int      `json:"shared_by,omitempty"` // cores that share an array in it, 0: all
 	Engines       []Engine `json:"engines"`
 }
 
@@ -226,6 +227,7 @@ type Model struct {
 	Interference []Pair      `json:"interference"`
 	Composition  []Group     `json:"composition"`
 	Locks        []Lock      `json:"locks"`
+	CoreLaw      *CoreLaw    `json:"core_law,omitempty"` // of run-to-completion cores
 	Rules        []RuleError `json:"rules"`
 	DefaultRule  string      `json:"default_rule"`
 	Quality      Quality     `json:"quality"` // of the default rule on the fitted samples

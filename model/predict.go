@@ -18,10 +18,19 @@ const (
 	RuleLiteral   = "literal"   // Cora Eq. 3 to 5 as printed: each curve at its own intensity
 	RuleRefit     = "refit"     // the combined curve fitted again by Eq. 2, as the authors' release does
 	RuleResources = "resources" // bottleneck law over the times on every resource
+	RuleCores     = "cores"     // core times of run-to-completion boards, and what their cores share
 )
 
 // Rules lists the rules in the order tables print them.
-var Rules = []string{RuleCommon, RuleLiteral, RuleRefit, RuleResources}
+var Rules = []string{RuleCommon, RuleLiteral, RuleRefit, RuleResources, RuleCores}
+
+// RulesFor lists the rules that models of a class of boards have.
+func RulesFor(class string) []string {
+	if class == "soc" || class == "host" {
+		return Rules
+	}
+	return Rules[:len(Rules)-1]
+}
 
 // Options of one prediction. The zero value is the model's default rule on all
 // cores of the base.
@@ -80,6 +89,8 @@ type job struct {
 	flows    traffic.Flows
 	accesses []access
 	buffer   [16]access
+	ranks    [256]population // of Zipf arrays, for the rule cores
+	words    [maxLocks]program.Access
 	out      resourceTimes
 }
 
@@ -90,8 +101,11 @@ type access struct {
 	engine  *engineIndex
 	span    int64
 	stride  int64
-	lock    int     // index of the lock whose section it is in, or -1
-	missing float64 // misses of the cache a packet
+	lock    int                // index of the lock whose section it is in, or -1
+	missing float64            // misses of the cache a packet
+	miss    [maxCaches]float64 // of the rule cores: probability that an access misses the cache
+	word    bool               // of a lock, not of the program's arrays
+	byLine  [maxLines]ranking  // of a Zipf array
 }
 
 // Predict returns what the model expects of p under t: the mirror of
@@ -115,9 +129,12 @@ func (m *Model) Predict(p Program, t Traffic, o Options) (Prediction, error) {
 	if err := m.resolve(j, o); err != nil {
 		return Prediction{}, err
 	}
-	if rule == RuleResources {
+	switch rule {
+	case RuleResources:
 		err = m.resources(j, &j.out)
-	} else {
+	case RuleCores:
+		err = m.coreLaw(j, &j.out)
+	default:
 		err = m.compose(j, rule, &j.out)
 	}
 	if err != nil {
@@ -176,6 +193,11 @@ func (m *Model) conclude(j *job, times *resourceTimes, out *Prediction, o Option
 		out.Explain = append(out.Explain, Term{name, 1 / times.us[r], share})
 		out.Utilisation[name] = share
 	}
+	for i, name := range times.partNames {
+		if us := times.parts[i] / float64(j.cores); us > 0 {
+			out.Explain = append(out.Explain, Term{name, 1 / us, min(1, out.Mpps*us)})
+		}
+	}
 	slices.SortStableFunc(out.Explain, func(a, b Term) int { return cmp.Compare(a.Mpps, b.Mpps) })
 	out.Warnings = times.warnings
 	for _, l := range j.p.Locks {
@@ -210,6 +232,8 @@ type resourceTimes struct {
 	rel        float64
 	bottleneck int
 	warnings   []string
+	parts      [maxParts]float64 // of the rule cores: a core's time a packet by part
+	partNames  []string
 }
 
 const maxLocks = 8

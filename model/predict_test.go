@@ -207,7 +207,7 @@ func TestPredictProperties(t *testing.T) {
 	m := withCosts(published())
 	rapid.Check(t, func(t *rapid.T) {
 		p := randomProgram(t)
-		rule := rapid.SampledFrom(Rules).Draw(t, "rule")
+		rule := rapid.SampledFrom(RulesFor("nfp")).Draw(t, "rule")
 		got, err := m.Predict(p, Traffic{}, Options{Rule: rule})
 		if err != nil {
 			t.Fatal(err)

@@ -117,13 +117,13 @@ func fig7b(ctx context.Context, env experiments.Env) (report.Result, error) {
 		return res, err
 	}
 
-	res.Data.Columns = append([]string{"mix", "accesses", "mpps", "mpps_low", "mpps_high"}, model.Rules...)
+	res.Data.Columns = append([]string{"mix", "accesses", "mpps", "mpps_low", "mpps_high"}, rules...)
 	for i, x := range all {
 		s := b.samples[fitted+i]
 		res.Data.Add(append([]any{i + 1, accessList(x.program), s.Mpps, s.Low, s.High}, numbers(x.predicted)...)...)
 	}
 	errors := report.Table{Title: "Error of each rule, % of the measured", Columns: []string{"rule", "mean", "median", "95th percentile", "largest", "default"}}
-	for k, rule := range model.Rules {
+	for k, rule := range rules {
 		var errs []float64
 		mean := 0.0
 		for _, x := range all {
@@ -141,7 +141,7 @@ func fig7b(ctx context.Context, env experiments.Env) (report.Result, error) {
 		errors.Add(rule, mean, quantile(errs, 0.5), quantile(errs, 0.95), quantile(errs, 1), mark)
 	}
 	res.Claims = claims
-	res.Tables = []report.Table{errors, missed(all, slices.Index(model.Rules, m.DefaultRule))}
+	res.Tables = []report.Table{errors, missed(all, slices.Index(rules, m.DefaultRule))}
 	res.Figure = mixPicture(all)
 	res.Figure.Caption = fmt.Sprintf("%d mixes; lines: predicted = measured and ±5 %%; the paper's values are not public", n)
 	res.Notes = []string{
@@ -151,7 +151,10 @@ func fig7b(ctx context.Context, env experiments.Env) (report.Result, error) {
 	return res, nil
 }
 
-// mix is a measured program with the prediction of each of model.Rules.
+// rules are those that models of the board have.
+var rules = model.RulesFor("nfp")
+
+// mix is a measured program with the prediction of each of rules.
 type mix struct {
 	program   program.Program
 	measured  float64
@@ -165,7 +168,7 @@ func predictMixes(m *model.Model, programs []program.Program, samples []microben
 	all := make([]mix, len(programs))
 	for i, p := range programs {
 		all[i] = mix{program: p, measured: samples[i].Mpps}
-		for _, rule := range model.Rules {
+		for _, rule := range rules {
 			got, err := m.Predict(p, traffic.Traffic{}, model.Options{Rule: rule, Brief: true})
 			if err != nil {
 				return nil, fmt.Errorf("mix %d by rule %s: %w", i+1, rule, err)
@@ -178,7 +181,7 @@ func predictMixes(m *model.Model, programs []program.Program, samples []microben
 
 // missed is a table of the five mixes that rule k misses most.
 func missed(all []mix, k int) report.Table {
-	t := report.Table{Title: "Mixes that the default rule misses most, Mpps", Columns: append([]string{"accesses", "measured"}, model.Rules...)}
+	t := report.Table{Title: "Mixes that the default rule misses most, Mpps", Columns: append([]string{"accesses", "measured"}, rules...)}
 	worst := slices.Clone(all)
 	slices.SortStableFunc(worst, func(a, b mix) int { return cmp.Compare(b.err(k), a.err(k)) })
 	for _, x := range worst[:5] {
@@ -199,7 +202,7 @@ func numbers(values []float64) []any {
 // mixPicture draws predicted against measured, a panel a rule.
 func mixPicture(all []mix) report.Figure {
 	f := report.Figure{Columns: 2, Shared: true}
-	for k, rule := range model.Rules {
+	for k, rule := range rules {
 		uniform := report.Series{Name: "uniform accesses", Kind: report.Markers}
 		skewed := report.Series{Name: "skewed accesses (Zipf 0.99)", Kind: report.Markers, Style: 1}
 		for _, x := range all {

@@ -1,0 +1,531 @@
+package fit
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"nicprof/board"
+	"nicprof/microbench"
+	"nicprof/model"
+	"nicprof/program"
+)
+
+// pageBytes is the page that a native measurement gets without huge pages.
+const pageBytes = 4096
+
+// newLawFit sets up the fit of the rule cores: a first guess of everything from
+// the samples that show it best.
+func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *resourceFit {
+	f := newFit(m, model.RuleCores)
+	law := &model.CoreLaw{LockMemory: m.Queueing.LockMemory}
+	m.CoreLaw = law
+	if b != nil {
+		law.LockStride = int64(b.Locks.WordStride.Value)
+	}
+	for _, mem := range m.Memories {
+		if mem.SharedBy > 1 && float64(mem.SharedBy) < coresOf(m) {
+			law.Tile = mem.SharedBy
+		}
+	}
+	f.touches = f.touchesLaw
+	g := lawStarts{resourceFit: f, law: law, samples: samples}
+	g.bases()
+	for _, k := range program.Kinds {
+		if us, ok := g.stateless(k); ok {
+			law.Stateless = append(law.Stateless, model.OpCost{Kind: k, US: model.Value{Value: us}})
+		}
+	}
+	g.access()
+	g.serial()
+	g.caches()
+	g.stolen()
+	g.locks(b)
+	// the numbers lie in slices that are complete now
+	for i := range law.Bases {
+		f.restart(&law.Bases[i].CoreUS, weakPrior, 50)
+		if law.Bases[i].IOMpps.Value > 0 {
+			f.restart(&law.Bases[i].IOMpps, firmPrior, 50)
+		}
+	}
+	for i := range law.Bases {
+		f.restart(&law.Bases[i].Lines, weakPrior, 50)
+	}
+	for i := range law.Serial {
+		f.restart(&law.Serial[i].Share, weakPrior, 2)
+	}
+	f.start(&law.DrawUS, 0.002, weakPrior)
+	f.start(&law.DrawLines, 64, weakPrior)
+	for i := range law.Stateless {
+		f.restart(&law.Stateless[i].US, weakPrior, 50)
+	}
+	for i := range law.Access {
+		f.restart(&law.Access[i].US, weakPrior, 50)
+	}
+	for i := range law.Caches {
+		c := &law.Caches[i]
+		f.restart(&c.Bytes, firmPrior, 3)
+		f.params[len(f.params)-1].lower = 0.3
+		for k := range c.Miss {
+			f.restart(&c.Miss[k].US, weakPrior, 50)
+		}
+		if c.Behind != "" {
+			f.restart(&c.SharedUS, weakPrior, 50)
+			f.restart(&c.WrittenUS, weakPrior, 50)
+		}
+	}
+	for _, ts := range [][]model.OpTime{law.Stolen, law.Line} {
+		for i := range ts {
+			f.restart(&ts[i].US, weakPrior, 50)
+		}
+	}
+	f.start(&law.NextLine, 0.5, weakPrior)
+	f.params[len(f.params)-1].upper = 4
+	f.start(&law.Near, 0.5, weakPrior)
+	f.params[len(f.params)-1].upper = 4
+	f.start(&law.Overlap, 0.5, weakPrior)
+	f.params[len(f.params)-1].upper = 2
+	f.start(&law.Wait, 0.5, weakPrior)
+	f.params[len(f.params)-1].upper = 2
+	for i := range law.Locks {
+		f.restart(&law.Locks[i].TakeUS, weakPrior, 50)
+		f.restart(&law.Locks[i].HandUS, weakPrior, 50)
+		f.restart(&law.Locks[i].CrowdUS, weakPrior, 50)
+		if law.Locks[i].PauseUS.Value > 0 {
+			f.restart(&law.Locks[i].PauseUS, firmPrior, 10)
+		}
+	}
+	f.index()
+	return f
+}
+
+// coresOf is the number of cores that the largest base uses.
+func coresOf(m *model.Model) float64 {
+	most := 0
+	for i := range m.Bases {
+		most = max(most, m.Bases[i].Cores)
+	}
+	return float64(most)
+}
+
+// restart makes a value a parameter that starts at what it is.
+func (f *resourceFit) restart(v *model.Value, prior, upper float64) {
+	f.start(v, v.Value, prior)
+	f.params[len(f.params)-1].upper = upper
+}
+
+// lawStarts reads first guesses off samples.
+type lawStarts struct {
+	*resourceFit
+	law     *model.CoreLaw
+	samples []microbench.Sample
+}
+
+// perPacket is the core time of a packet of a sample, waits included.
+func perPacket(s *microbench.Sample) float64 { return float64(s.Cores) / s.Mpps }
+
+// fewest calls get with the samples on the fewest cores among those that
+// want takes, and says whether there are any.
+func (g *lawStarts) fewest(want func(s *microbench.Sample) bool) (best []*microbench.Sample) {
+	for i := range g.samples {
+		s := &g.samples[i]
+		if !want(s) {
+			continue
+		}
+		switch {
+		case len(best) == 0 || s.Cores == best[0].Cores:
+			best = append(best, s)
+		case s.Cores < best[0].Cores:
+			best = append(best[:0], s)
+		}
+	}
+	return best
+}
+
+func (g *lawStarts) bases() {
+	for i := range g.m.Bases {
+		base := &g.m.Bases[i]
+		x := model.LawBase{Name: base.Name, Lines: model.Value{Value: 64}}
+		few := g.fewest(func(s *microbench.Sample) bool { return s.Program.Base == base.Name && bare(s) })
+		if len(few) == 0 {
+			x.CoreUS.Value = float64(base.Cores) / base.BareMpps.Value
+		} else {
+			x.CoreUS.Value = perPacket(few[0])
+			const linear = 0.97 // of the rate that the cores would have together
+			if all := float64(base.Cores) / x.CoreUS.Value; base.BareMpps.Value < linear*all {
+				x.IOMpps.Value = 1.001 * base.BareMpps.Value
+			}
+		}
+		g.law.Bases = append(g.law.Bases, x)
+	}
+}
+
+func (g *lawStarts) core(base string) float64 {
+	for i := range g.law.Bases {
+		if g.law.Bases[i].Name == base {
+			return g.law.Bases[i].CoreUS.Value
+		}
+	}
+	return 0
+}
+
+func (g *lawStarts) stateless(kind string) (float64, bool) {
+	most, us := 0.0, 0.0
+	for i := range g.samples {
+		s := &g.samples[i]
+		n := s.Program.Stateless[kind]
+		if n > most && len(s.Program.Stateless) == 1 && len(s.Program.Accesses) == 0 && len(s.Program.Locks) == 0 {
+			most, us = n, max(perPacket(s)-g.core(s.Program.Base), 0.001*perPacket(s))/n
+		}
+	}
+	return us, most > 0
+}
+
+// alone returns the samples of one uniform access on the fewest cores.
+func (g *lawStarts) alone(want func(s *microbench.Sample, a *program.Access) bool) []*microbench.Sample {
+	return g.fewest(func(s *microbench.Sample) bool {
+		p := &s.Program
+		return len(p.Accesses) == 1 && len(p.Locks) == 0 && len(p.Stateless) == 0 && p.Accesses[0].Popularity != "zipf" &&
+			p.Accesses[0].PerPacket >= 1 && want(s, &p.Accesses[0])
+	})
+}
+
+// each is the time of one access of such a sample.
+func (g *lawStarts) each(s *microbench.Sample) float64 {
+	us := perPacket(s)
+	return max(us-g.core(s.Program.Base), 0.01*us) / s.Program.Accesses[0].PerPacket
+}
+
+// median of the times of one access over samples.
+func (g *lawStarts) median(ss []*microbench.Sample) float64 {
+	var us []float64
+	for _, s := range ss {
+		us = append(us, g.each(s))
+	}
+	slices.Sort(us)
+	return us[len(us)/2]
+}
+
+// access takes each size's time from the first level, or where nothing was
+// measured there, from the fastest.
+func (g *lawStarts) access() {
+	type kind struct {
+		op    program.Op
+		mode  program.Mode
+		bytes int
+	}
+	first := g.m.Memories[0].Name
+	var seen []kind
+	for i := range g.samples {
+		for _, a := range g.samples[i].Program.Accesses {
+			k := kind{a.Op, a.Mode, a.Bytes}
+			if a.Mode == program.Atomic && a.Bytes > g.command(&a) || slices.Contains(seen, k) {
+				continue
+			}
+			seen = append(seen, k)
+			of := func(memory string) []*microbench.Sample {
+				return g.alone(func(_ *microbench.Sample, b *program.Access) bool {
+					return b.Op == k.op && b.Mode == k.mode && b.Bytes == k.bytes && (memory == "" || b.Memory == memory) && b.Span > 1
+				})
+			}
+			ss := of(first)
+			if len(ss) == 0 {
+				ss = of("")
+			}
+			if len(ss) > 0 {
+				g.law.Access = append(g.law.Access, model.AccessCost{Op: k.op, Mode: k.mode, Bytes: k.bytes, US: model.Value{Value: g.median(ss)}})
+			}
+		}
+	}
+	slices.SortFunc(g.law.Access, func(a, b model.AccessCost) int {
+		return cmp.Or(cmp.Compare(a.Mode, b.Mode), cmp.Compare(a.Op, b.Op), cmp.Compare(a.Bytes, b.Bytes))
+	})
+}
+
+// serial starts atomic operations half way between overlapping and not.
+func (g *lawStarts) serial() {
+	for _, o := range g.ops() {
+		if o.Mode == program.Atomic {
+			g.law.Serial = append(g.law.Serial, model.OpShare{Op: o.Op, Mode: o.Mode, Share: model.Value{Value: 0.5}})
+		}
+	}
+}
+
+// command is the largest command of an access's engine.
+func (f *resourceFit) command(a *program.Access) int {
+	for _, mem := range f.m.Memories {
+		for _, e := range mem.Engines {
+			if mem.Name == a.Memory && e.Mode == a.Mode {
+				return e.MaxBytes
+			}
+		}
+	}
+	return program.MaxBytes
+}
+
+// ops lists the operations and modes that were measured.
+func (g *lawStarts) ops() []model.OpTime {
+	var out []model.OpTime
+	for _, a := range g.law.Access {
+		if !slices.ContainsFunc(out, func(o model.OpTime) bool { return o.Op == a.Op && o.Mode == a.Mode }) {
+			out = append(out, model.OpTime{Op: a.Op, Mode: a.Mode})
+		}
+	}
+	return out
+}
+
+// caches are the board's memories but the last, and, measured natively, a
+// translation buffer of pages. What missing one costs is the difference between
+// the memories around it.
+func (g *lawStarts) caches() {
+	all := g.m.Memories
+	at := func(memory string, o model.OpTime) (float64, bool) {
+		ss := g.alone(func(_ *microbench.Sample, a *program.Access) bool {
+			return a.Memory == memory && a.Op == o.Op && a.Mode == o.Mode && a.Span > 64
+		})
+		if len(ss) == 0 {
+			return 0, false
+		}
+		return g.median(ss), true
+	}
+	for i := range len(all) - 1 {
+		mem, next := &all[i], &all[i+1]
+		c := model.Cache{Name: mem.Name, Bytes: model.Value{Value: float64(mem.Bytes)}, LineBytes: mem.LineBytes, Cores: mem.SharedBy}
+		for _, o := range g.ops() {
+			here, ok := at(mem.Name, o)
+			there, known := at(next.Name, o)
+			if !ok || !known {
+				continue
+			}
+			o.US.Value = max(there-here, 0.05*there)
+			c.Miss = append(c.Miss, o)
+		}
+		if next.SharedBy == 0 || next.SharedBy > mem.SharedBy || i == len(all)-2 {
+			c.Behind = next.Name
+			c.SharedUS.Value, c.WrittenUS.Value = g.shared(next.Name, program.Read), g.shared(next.Name, program.Write)
+		}
+		g.law.Caches = append(g.law.Caches, c)
+	}
+	if !slices.Contains(g.m.Backends, microbench.Native) && !slices.Contains(g.m.Backends, microbench.Remote) {
+		return
+	}
+	const reach = 8 << 20 // of a second-level translation buffer of 2048 pages
+	c := model.Cache{Name: "tlb", Bytes: model.Value{Value: reach}, LineBytes: pageBytes, Cores: 1}
+	last := all[len(all)-1].Name
+	for _, o := range g.ops() {
+		if us, ok := at(last, o); ok {
+			o.US.Value = 0.2 * us
+			c.Miss = append(c.Miss, o)
+		}
+	}
+	g.law.Caches = append(g.law.Caches, c)
+}
+
+// shared guesses the time of a line at a shared level from the fastest rate on
+// it: its whole where the cores' rates do not add up, else a third.
+func (g *lawStarts) shared(memory string, op program.Op) float64 {
+	lines := 0.0
+	for i := range g.samples {
+		s := &g.samples[i]
+		if p := &s.Program; len(p.Accesses) == 1 && len(p.Locks) == 0 && p.Accesses[0].Memory == memory && (p.Accesses[0].Op == program.Read) == (op == program.Read) {
+			a := &p.Accesses[0]
+			lines = max(lines, s.Mpps*a.PerPacket*math.Ceil(float64(a.Bytes)/64))
+		}
+	}
+	if lines == 0 {
+		return 1e-3
+	}
+	return 0.5 / lines
+}
+
+// stolen guesses the price of lines that cores take from each other from few
+// elements that all of them change.
+func (g *lawStarts) stolen() {
+	for _, o := range g.ops() {
+		t, n := 0.0, 0
+		for i := range g.samples {
+			s := &g.samples[i]
+			p := &s.Program
+			if len(p.Accesses) == 1 && len(p.Locks) == 0 && p.Accesses[0].Span == 1 && s.Cores > 1 && g.sharedArray(&p.Accesses[0]) &&
+				p.Accesses[0].Op == o.Op && p.Accesses[0].Mode == o.Mode {
+				t += 1 / (s.Mpps * p.Accesses[0].PerPacket)
+				n++
+			}
+		}
+		o.US.Value = 0.02
+		if n > 0 && o.Op != program.Read {
+			line := o
+			line.US.Value = t / float64(n)
+			g.law.Line = append(g.law.Line, line)
+			o.US.Value = line.US.Value
+		}
+		g.law.Stolen = append(g.law.Stolen, o)
+	}
+}
+
+func (f *resourceFit) sharedArray(a *program.Access) bool {
+	for _, mem := range f.m.Memories {
+		if mem.Name == a.Memory {
+			return mem.SharedBy != 1
+		}
+	}
+	return false
+}
+
+// locks guesses what an idiom costs from one core, and its handing over from one
+// element that all cores want.
+func (g *lawStarts) locks(b *board.Board) {
+	var idioms []program.Idiom
+	for i := range g.samples {
+		for _, l := range g.samples[i].Program.Locks {
+			if l.Idiom != program.None && !slices.Contains(idioms, l.Idiom) {
+				idioms = append(idioms, l.Idiom)
+			}
+		}
+	}
+	for _, idiom := range idioms {
+		c := model.LockCost{Idiom: idiom}
+		of := func(one bool) (us float64, ok bool) {
+			n := 0
+			for i := range g.samples {
+				s := &g.samples[i]
+				p := &s.Program
+				if len(p.Locks) == 1 && p.Locks[0].Idiom == idiom && len(p.Locks[0].Section) == 0 && len(p.Accesses) == 0 && len(p.Stateless) == 0 &&
+					(s.Cores == 1) == one && p.Locks[0].Elements == 1 {
+					t := 1 / s.Mpps
+					if one {
+						t = max(t-g.core(p.Base), 0.01*t)
+					}
+					us += t
+					n++
+				}
+			}
+			return us / float64(max(n, 1)), n > 0
+		}
+		var ok bool
+		if c.TakeUS.Value, ok = of(true); !ok {
+			c.TakeUS.Value = 0.02
+		}
+		c.HandUS.Value = c.TakeUS.Value
+		if contended, ok := of(false); ok {
+			c.HandUS.Value = max(contended-c.TakeUS.Value, 0.1*contended)
+		}
+		c.CrowdUS.Value = 0.1 * c.HandUS.Value
+		if cycles := model.SleepCycles(idiom); cycles > 0 {
+			mhz := 2000.0 // where the board's clock is not known
+			if b != nil && b.ClockMHz.Value > 0 {
+				mhz = b.ClockMHz.Value
+			}
+			c.PauseUS.Value = cycles / mhz
+		}
+		g.law.Locks = append(g.law.Locks, c)
+	}
+}
+
+// touchesLaw lists the parameters that a sample's prediction may depend on.
+func (f *resourceFit) touchesLaw(s *microbench.Sample) []int {
+	var out []int
+	add := func(v *model.Value) {
+		if i, ok := f.at[v]; ok && !slices.Contains(out, i) {
+			out = append(out, i)
+		}
+	}
+	law := f.m.CoreLaw
+	for i := range law.Bases {
+		if law.Bases[i].Name == s.Program.Base {
+			add(&law.Bases[i].CoreUS)
+			add(&law.Bases[i].IOMpps)
+			add(&law.Bases[i].Lines)
+		}
+	}
+	for i := range law.Stateless {
+		if s.Program.Stateless[law.Stateless[i].Kind] > 0 {
+			add(&law.Stateless[i].US)
+		}
+	}
+	access := func(a *program.Access) {
+		for i := range law.Access {
+			if c := &law.Access[i]; c.Op == a.Op && c.Mode == a.Mode && f.nearSize(c, a) {
+				add(&c.US)
+			}
+		}
+		ops := func(ts []model.OpTime) {
+			for i := range ts {
+				if ts[i].Op == a.Op && ts[i].Mode == a.Mode {
+					add(&ts[i].US)
+				}
+			}
+		}
+		for i := range law.Caches {
+			c := &law.Caches[i]
+			add(&c.Bytes)
+			add(&c.SharedUS)
+			add(&c.WrittenUS)
+			ops(c.Miss)
+		}
+		for i := range law.Serial {
+			if law.Serial[i].Op == a.Op && law.Serial[i].Mode == a.Mode {
+				add(&law.Serial[i].Share)
+			}
+		}
+		if a.Popularity == "zipf" {
+			add(&law.DrawUS)
+			add(&law.DrawLines)
+		}
+		ops(law.Stolen)
+		ops(law.Line)
+		add(&law.NextLine)
+		add(&law.Near)
+		add(&law.Overlap)
+		add(&law.Wait)
+	}
+	for i := range s.Program.Accesses {
+		access(&s.Program.Accesses[i])
+	}
+	for i := range s.Program.Locks {
+		l := &s.Program.Locks[i]
+		if l.Idiom == program.None {
+			continue
+		}
+		for k := range law.Locks {
+			if c := &law.Locks[k]; c.Idiom == l.Idiom {
+				add(&c.TakeUS)
+				add(&c.HandUS)
+				add(&c.CrowdUS)
+				add(&c.PauseUS)
+			}
+		}
+		word := program.Access{Memory: law.LockMemory, Op: program.Write, Mode: program.Atomic, Bytes: 4}
+		access(&word)
+		for k := range l.Section {
+			access(&l.Section[k])
+		}
+	}
+	return out
+}
+
+// nearSize says whether a size takes part in the time of an access: it, or a
+// neighbour, of the whole or of the last command.
+func (f *resourceFit) nearSize(c *model.AccessCost, a *program.Access) bool {
+	want := []int{a.Bytes}
+	if command := f.command(a); a.Mode == program.Atomic && a.Bytes > command {
+		want = []int{command, a.Bytes % command}
+	}
+	for _, n := range want {
+		lo, hi := 0, math.MaxInt
+		for _, o := range f.m.CoreLaw.Access {
+			if o.Op == c.Op && o.Mode == c.Mode {
+				if o.Bytes <= n {
+					lo = max(lo, o.Bytes)
+				}
+				if o.Bytes >= n {
+					hi = min(hi, o.Bytes)
+				}
+			}
+		}
+		if n > 0 && (c.Bytes == lo || c.Bytes == hi) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,731 @@
+package model
+
+import (
+	"math"
+	"slices"
+
+	"nicprof/internal/fault"
+	"nicprof/program"
+	"nicprof/traffic"
+)
+
+// CoreLaw is what the rule cores knows of a board whose cores run a packet to
+// completion: what a core spends on the parts of a packet, which accesses miss
+// which cache, and what all cores share. Times are in µs.
+type CoreLaw struct {
+	Bases     []LawBase    `json:"bases"`
+	Stateless []OpCost     `json:"stateless"`
+	Access    []AccessCost `json:"access"`
+	Caches    []Cache      `json:"caches"` // from the core on
+	// NextLine is the share of a miss that each further line of one access costs.
+	NextLine Value `json:"next_line"`
+	// Overlap is the share of the smaller of work and misses that a core does at
+	// the same time as the larger: 0 their sum counts, 1 their maximum. Of atomic
+	// accesses Serial is the share that overlaps with nothing.
+	Overlap Value     `json:"overlap"`
+	Serial  []OpShare `json:"serial"`
+	// DrawUS is what it costs to draw a Zipf element beyond a uniform one, and
+	// DrawLines the cache lines of the table that it takes.
+	DrawUS    Value `json:"zipf_us"`
+	DrawLines Value `json:"zipf_lines"`
+	// Stolen is what an access to a line that another core has changed costs in
+	// place of a hit; Line is the time in which such a line serves nobody else.
+	// Between the Tile cores that share a cache and an array both take Near times
+	// as long.
+	Stolen []OpTime   `json:"stolen"`
+	Line   []OpTime   `json:"line"`
+	Near   Value      `json:"near"`
+	Tile   int        `json:"tile_cores,omitempty"`
+	Wait   Value      `json:"wait"` // of cores for each other at what they share, 0..1
+	Locks  []LockCost `json:"locks"`
+
+	LockMemory string `json:"lock_memory,omitempty"`
+	LockStride int64  `json:"lock_stride,omitempty"` // bytes between lock words
+}
+
+// LawBase is a base program: core time a packet, the ceiling of packet I/O (0:
+// none was seen), and the cache lines of each core's packet ring, of which a
+// packet touches one.
+type LawBase struct {
+	Name   string `json:"name"`
+	CoreUS Value  `json:"core_us"`
+	IOMpps Value  `json:"io_mpps"`
+	Lines  Value  `json:"ring_lines"`
+}
+
+// AccessCost is the core time of one access of a size that hits the first cache;
+// an atomic one of more bytes than a command has is several.
+type AccessCost struct {
+	Op    program.Op   `json:"op"`
+	Mode  program.Mode `json:"mode"`
+	Bytes int          `json:"bytes"`
+	US    Value        `json:"us"`
+}
+
+// OpTime is a time by operation and mode.
+type OpTime struct {
+	Op   program.Op   `json:"op"`
+	Mode program.Mode `json:"mode"`
+	US   Value        `json:"us"`
+}
+
+// OpShare is a share, 0..1, by operation and mode.
+type OpShare struct {
+	Op    program.Op   `json:"op"`
+	Mode  program.Mode `json:"mode"`
+	Share Value        `json:"share"`
+}
+
+// Cache is a level that accesses hit or miss: a cache of lines, or a translation
+// buffer of pages. Bytes is the capacity that the working sets show, of one
+// instance that Cores cores share. Miss is what missing it adds to an access, on
+// its core; SharedUS the time of one missing line (Written, of a written one) at
+// what lies behind, which all cores share and which is called Behind.
+type Cache struct {
+	Name      string   `json:"name"`
+	Bytes     Value    `json:"bytes"`
+	LineBytes int64    `json:"line_bytes"`
+	Cores     int      `json:"cores"`
+	Behind    string   `json:"behind,omitempty"`
+	Miss      []OpTime `json:"miss"`
+	SharedUS  Value    `json:"shared_us"`
+	WrittenUS Value    `json:"written_us"`
+}
+
+// LockCost is a lock idiom: TakeUS of the core to take and release a free lock
+// beside the access to its word, HandUS from one holder to the next that waits,
+// CrowdUS more for each further one that waits, PauseUS of a waiter between two
+// attempts.
+type LockCost struct {
+	Idiom   program.Idiom `json:"idiom"`
+	TakeUS  Value         `json:"take_us"`
+	HandUS  Value         `json:"hand_us"`
+	CrowdUS Value         `json:"crowd_us"`
+	PauseUS Value         `json:"pause_us"`
+}
+
+// linesOfCache is the line that rings and tables are counted in, bytes.
+const linesOfCache = 64
+
+const (
+	maxCaches = 6
+	maxLines  = 2
+	maxParts  = 6 + maxCaches
+)
+
+// lawIndex is what the rule looks up.
+type lawIndex struct {
+	*CoreLaw
+	leaves []Group // the resources after packet I/O and cores: what lies behind caches, the hottest line
+	behind []int   // by cache: index of the leaf, -1: nobody shares it
+	line   int     // leaf of the hottest line
+	parts  []string
+	kinds  [kinds]*OpCost
+	lines  []float64 // sizes of lines and pages, at most maxLines
+}
+
+// Parts of a core's time before those of the caches' misses.
+const (
+	partBase = iota
+	partStateless
+	partAccess
+	partStolen
+	partLock
+	partMiss
+)
+
+func newLawIndex(m *Model) *lawIndex {
+	if m.CoreLaw == nil {
+		return nil
+	}
+	l := &lawIndex{CoreLaw: m.CoreLaw}
+	l.parts = []string{"cores.base", "cores.stateless", "cores.accesses", "cores.stolen-lines", "cores.locks"}
+	for i := range l.Caches {
+		c := &l.Caches[i]
+		at := -1
+		if c.Behind != "" {
+			at = slices.IndexFunc(l.leaves, func(g Group) bool { return g.Name == c.Behind })
+			if at < 0 {
+				at = len(l.leaves)
+				l.leaves = append(l.leaves, Group{Name: c.Behind})
+			}
+		}
+		l.behind = append(l.behind, at)
+		if line := float64(c.LineBytes); !slices.Contains(l.lines, line) {
+			l.lines = append(l.lines, line)
+		}
+		l.parts = append(l.parts, "cores."+c.Name+"-misses")
+	}
+	l.line = len(l.leaves)
+	l.leaves = append(l.leaves, Group{Name: "line"})
+	for i, k := range program.Kinds {
+		for n := range l.Stateless {
+			if l.Stateless[n].Kind == k {
+				l.kinds[i] = &l.Stateless[n]
+			}
+		}
+	}
+	return l
+}
+
+func (l *CoreLaw) base(name string) *LawBase {
+	for i := range l.Bases {
+		if l.Bases[i].Name == name {
+			return &l.Bases[i]
+		}
+	}
+	return nil
+}
+
+// opTime returns the time of an operation, 0 when it was not measured.
+func opTime(ts []OpTime, op program.Op, mode program.Mode) float64 {
+	for i := range ts {
+		if ts[i].Op == op && ts[i].Mode == mode {
+			return ts[i].US.Value
+		}
+	}
+	return 0
+}
+
+// issue is the time of an access of n bytes that hits: interpolated between the
+// measured sizes; an atomic one beyond a command is several.
+func (l *CoreLaw) issue(op program.Op, mode program.Mode, bytes, command int) (us float64, known bool) {
+	full := 0
+	if mode == program.Atomic {
+		full, bytes = bytes/command, bytes%command
+	}
+	at := func(n int) float64 {
+		var lo, hi *AccessCost
+		for i := range l.Access {
+			c := &l.Access[i]
+			if c.Op != op || c.Mode != mode || mode == program.Atomic && c.Bytes > command {
+				continue
+			}
+			if c.Bytes <= n && (lo == nil || c.Bytes > lo.Bytes) {
+				lo = c
+			}
+			if c.Bytes >= n && (hi == nil || c.Bytes < hi.Bytes) {
+				hi = c
+			}
+		}
+		switch {
+		case lo == nil && hi == nil:
+			return math.NaN()
+		case lo == nil:
+			return hi.US.Value
+		case hi == nil || hi == lo:
+			return lo.US.Value
+		}
+		return lo.US.Value + (hi.US.Value-lo.US.Value)*float64(n-lo.Bytes)/float64(hi.Bytes-lo.Bytes)
+	}
+	if full > 0 {
+		us = float64(full) * at(command)
+	}
+	if bytes > 0 {
+		us += at(bytes)
+	}
+	return us, !math.IsNaN(us)
+}
+
+// coreLaw predicts by the rule cores: a core works through a packet's parts one
+// after the other, save what it overlaps; all cores together are bounded by what
+// they share, and wait for each other there and at locks.
+func (m *Model) coreLaw(j *job, out *resourceTimes) error {
+	l := j.x.law
+	if l == nil {
+		return fault.Inputf("the model of board %s has no core costs: fit a sweep of a soc or host board", m.Board)
+	}
+	base := l.base(j.base.Name)
+	custom := j.base == &j.custom
+	if base == nil && !custom {
+		return fault.Inputf("the model has no core cost of base %s", j.base.Name)
+	}
+	out.leaves, out.n = l.leaves, resFirst+len(l.leaves)
+	us := out.us[:out.n]
+	var parts [maxParts]float64
+	if custom {
+		base = &LawBase{CoreUS: j.base.CoreUS, IOMpps: l.Bases[0].IOMpps}
+	}
+	parts[partBase], us[resIO] = base.CoreUS.Value, inverse(base.IOMpps.Value)
+	us[resIO] = max(us[resIO], j.wireTime(m))
+	for i, kind := range program.Kinds {
+		if n := j.p.Stateless[kind]; n > 0 {
+			if l.kinds[i] == nil {
+				return fault.Inputf("the model has no cost of stateless %s operations: fit a run with the group stateless", kind)
+			}
+			parts[partStateless] += n * l.kinds[i].US.Value
+		}
+	}
+	j.lockWords(l)
+	j.rank(l)
+	for c := range l.Caches {
+		j.cacheMisses(&l.Caches[c], c, base.Lines.Value)
+	}
+	work, stall, serial := parts[partBase]+parts[partStateless], 0.0, 0.0
+	var hold [maxLocks]float64
+	for k := range j.accesses {
+		a := &j.accesses[k]
+		own := 0.0
+		if !a.word {
+			var ok bool
+			if own, ok = l.issue(a.Op, a.Mode, a.Bytes, a.engine.MaxBytes); !ok {
+				return fault.Inputf("the model has no core cost of %s:%s: it was fitted without it", a.Op, a.Mode)
+			}
+			if a.skewed() {
+				own += l.DrawUS.Value
+			}
+			own *= a.PerPacket
+		}
+		away := 0.0
+		for c := range l.Caches {
+			cache := &l.Caches[c]
+			missing := a.PerPacket * a.miss[c]
+			if missing == 0 {
+				continue
+			}
+			lines := a.linesOf(cache.LineBytes)
+			t := missing * (1 + (lines-1)*l.NextLine.Value) * opTime(cache.Miss, a.Op, a.Mode)
+			parts[partMiss+c] += t
+			away += t
+			if at := l.behind[c]; at >= 0 {
+				shared := cache.SharedUS.Value
+				if a.Op != program.Read {
+					shared = cache.WrittenUS.Value
+				}
+				us[resFirst+at] += missing * lines * shared
+			}
+		}
+		if stolen := a.PerPacket * j.stolen(k) * j.distance(a) * opTime(l.Stolen, a.Op, a.Mode); stolen > 0 {
+			parts[partStolen] += stolen
+			away += stolen
+		}
+		parts[partAccess] += own
+		alone := l.serial(a)
+		serial += alone * (own + away)
+		work += (1 - alone) * own
+		stall += (1 - alone) * away
+		if a.lock >= 0 {
+			hold[a.lock] += own + away
+		}
+	}
+	us[resFirst+l.line] = j.hottestLine()
+	for i := range j.p.Locks {
+		if lock := &j.p.Locks[i]; lock.Idiom != program.None {
+			c, _ := l.lockCost(lock.Idiom)
+			parts[partLock] += c.TakeUS.Value
+			serial += c.TakeUS.Value
+			hold[i] += c.TakeUS.Value
+		}
+	}
+	busy := max(work, stall) + (1-min(1, l.Overlap.Value))*min(work, stall) + serial
+	cores := float64(j.cores)
+	us[resCores] = busy / cores
+	out.locksAt = out.n
+	s := sharing{us: us, busy: busy, cores: cores, wait: l.Wait.Value}
+	for i := range j.p.Locks {
+		s.lock(l, j, i, hold[i])
+		out.tLock[i], out.flow[i] = inverse(s.locks[i].hold), s.locks[i].flow
+	}
+	out.mpps = s.rate()
+	for i := range j.p.Locks {
+		held, _ := s.locks[i].held(out.mpps, s.locks[i].hot, s.others())
+		out.us[out.n] = s.locks[i].hot * held
+		out.n++
+	}
+	for r := range out.n {
+		if out.us[r] > out.us[out.bottleneck] {
+			out.bottleneck = r
+		}
+	}
+	out.parts, out.partNames = parts, l.parts
+	if out.bottleneck == resCores && base != nil {
+		out.rel = base.CoreUS.Rel() * parts[partBase] / busy
+	}
+	return nil
+}
+
+func inverse(x float64) float64 {
+	if x <= 0 {
+		return 0
+	}
+	return 1 / x
+}
+
+// rank lists the lines of each Zipf array once for all caches of one line size,
+// with their rates of one core.
+func (j *job) rank(l *lawIndex) {
+	ps := j.ranks[:0]
+	for k := range j.accesses {
+		a := &j.accesses[k]
+		if !a.skewed() {
+			continue
+		}
+		for n, line := range l.lines {
+			from := len(ps)
+			ps = a.ranksIn(ps, a.PerPacket, line)
+			a.byLine[n] = ranking{line, ps[from:]}
+		}
+	}
+}
+
+// ranking is the lines of a size of a Zipf array, by how often they are hit.
+type ranking struct {
+	line  float64
+	lines []population
+}
+
+func (a *access) ranked(line float64) []population {
+	for i := range a.byLine {
+		if a.byLine[i].line == line {
+			return a.byLine[i].lines
+		}
+	}
+	return nil
+}
+
+// lockWords appends the words of the program's locks to the accesses: a word
+// is missed or stolen as any line that all cores write.
+func (j *job) lockWords(l *lawIndex) {
+	mem := j.x.memory(l.LockMemory)
+	if mem == nil {
+		return
+	}
+	for i := range j.p.Locks {
+		lock := &j.p.Locks[i]
+		if lock.Idiom == program.None {
+			continue
+		}
+		w := &j.words[i]
+		*w = program.Access{Op: program.Write, Mode: program.Atomic, Bytes: 4, PerPacket: 1}
+		used := lock.Elements
+		if !lock.Hash {
+			used = min(used, max(1, j.flows.Count))
+			if j.flows.Popularity == "zipf" && lock.Elements >= j.flows.Count {
+				w.Popularity, w.Alpha = "zipf", j.flows.Alpha
+			}
+		}
+		j.accesses = append(j.accesses, access{Access: w, mem: mem, span: int64(used), stride: max(1, l.LockStride), lock: i, word: true})
+	}
+}
+
+// serial is the share of an access that overlaps with nothing.
+func (l *CoreLaw) serial(a *access) float64 {
+	if a.word {
+		return 1
+	}
+	for i := range l.Serial {
+		if s := &l.Serial[i]; s.Op == a.Op && s.Mode == a.Mode {
+			return min(1, s.Share.Value)
+		}
+	}
+	return 0
+}
+
+// linesOf is the number of lines (or pages) that one access touches.
+func (a *access) linesOf(line int64) float64 {
+	return math.Ceil(float64(a.Bytes) / float64(line))
+}
+
+// scope is the number of cores that share the access's array.
+func (j *job) scope(a *access) float64 {
+	if s := float64(a.mem.SharedBy); s > 0 {
+		return min(s, float64(j.cores))
+	}
+	return float64(j.cores)
+}
+
+// cacheMisses sets how often an access of each array misses cache c, by Che's
+// approximation: a line is there if it was hit within the time in which the
+// cache's worth of distinct lines is hit. All arrays of the program, of all cores
+// that share the cache, compete for it, and so do their packet rings and tables
+// of draws.
+func (j *job) cacheMisses(c *Cache, at int, ring float64) {
+	line := float64(c.LineBytes)
+	capacity := c.Bytes.Value / line
+	by := float64(j.cores)
+	if c.Cores > 0 {
+		by = min(by, float64(c.Cores))
+	}
+	own := linesOfCache / line // of a core's ring and tables
+	total := by * ring * own
+	for k := range j.accesses {
+		a := &j.accesses[k]
+		if j.firstOfArray(k) == k {
+			total += max(1, by/j.scope(a)) * a.linesIn(line)
+		}
+		if a.skewed() && !a.word {
+			total += by * j.x.law.DrawLines.Value * own
+		}
+	}
+	if total <= capacity {
+		return // every miss is 0 from the start
+	}
+	var buffer [128]population
+	ps := buffer[:0]
+	if ring > 0 {
+		ps = append(ps, population{by * ring * own, 1 / ring / own})
+	}
+	for k := range j.accesses {
+		if a, table := &j.accesses[k], j.x.law.DrawLines.Value*own; a.skewed() && !a.word && table > 0 {
+			ps = append(ps, population{by * table, a.PerPacket / table})
+		}
+	}
+	for k := range j.accesses {
+		a := &j.accesses[k]
+		copies, hits := max(1, by/j.scope(a)), min(by, j.scope(a))
+		if a.skewed() {
+			for _, p := range a.ranked(line) {
+				ps = append(ps, population{p.lines * copies, p.rate * hits})
+			}
+		} else if j.firstUniform(k) == k {
+			ps = append(ps, population{a.linesIn(line) * copies, hits * j.uniformRate(k, line)})
+		}
+	}
+	t := characteristic(ps, capacity)
+	for k := range j.accesses {
+		a := &j.accesses[k]
+		hits := min(by, j.scope(a))
+		if !a.skewed() {
+			a.miss[at] = math.Exp(-hits * j.uniformRate(j.firstUniform(k), line) * t)
+			continue
+		}
+		missed, all := 0.0, 0.0
+		for _, p := range a.ranked(line) {
+			all += p.lines * p.rate
+			missed += p.lines * p.rate * math.Exp(-p.rate*hits*t)
+		}
+		a.miss[at] = missed / all
+	}
+}
+
+// uniformRate is how often a packet hits one line of a uniform array, by all of
+// its uniform accesses; k is their first.
+func (j *job) uniformRate(k int, line float64) float64 {
+	rate := 0.0
+	for o := range j.accesses {
+		if b := &j.accesses[o]; !b.skewed() && j.firstUniform(o) == k {
+			rate += b.PerPacket
+		}
+	}
+	a := &j.accesses[k]
+	return rate * min(1, max(1, line/float64(a.stride))/float64(a.span))
+}
+
+// stolen is the probability that another core has taken the line of access k
+// from a private cache that would have it: of a line that several cores write
+// with their accesses in random order.
+func (j *job) stolen(k int) float64 {
+	a := &j.accesses[k]
+	others := j.scope(a) - 1
+	if others <= 0 {
+		return 0
+	}
+	written, all := 0.0, 0.0
+	for o := range j.accesses {
+		if b := &j.accesses[o]; b.mem == a.mem && b.span == a.span && b.stride == a.stride && b.word == a.word {
+			all += b.PerPacket
+			if b.Op != program.Read {
+				written += b.PerPacket
+			}
+		}
+	}
+	hit := 1.0
+	for c := range j.x.law.Caches {
+		if cache := &j.x.law.Caches[c]; cache.Cores > 0 && cache.Cores < j.cores && cache.LineBytes <= a.mem.LineBytes {
+			hit = min(hit, 1-a.miss[c])
+		}
+	}
+	if a.Op != program.Read {
+		return hit * others / (others + 1)
+	}
+	others *= written / all
+	return hit * others / (others + 1)
+}
+
+// distance is how long a line takes from core to core of those that share the
+// access's array, relative to all.
+func (j *job) distance(a *access) float64 {
+	if l := j.x.law; l.Tile > 1 && j.scope(a) <= float64(l.Tile) {
+		return l.Near.Value
+	}
+	return 1
+}
+
+// hottestLine is the time of a packet on the line that cores contend for most;
+// of an array that few cores share each of its copies takes its part.
+func (j *job) hottestLine() float64 {
+	most := 0.0
+	for k := range j.accesses {
+		if j.firstOfArray(k) != k || j.accesses[k].word || j.scope(&j.accesses[k]) < 2 {
+			continue
+		}
+		us := 0.0
+		of := j.distance(&j.accesses[k]) * j.scope(&j.accesses[k]) / float64(j.cores)
+		for o := k; o < len(j.accesses); o++ {
+			if b := &j.accesses[o]; j.firstOfArray(o) == k {
+				us += of * b.PerPacket * b.footprint().hot * opTime(j.x.law.Line, b.Op, b.Mode)
+			}
+		}
+		most = max(most, us)
+	}
+	return most
+}
+
+// lockCost returns the cost of an idiom, or of the sleep nearest to it with its
+// pause in proportion.
+func (l *CoreLaw) lockCost(idiom program.Idiom) (LockCost, bool) {
+	if idiom == "" {
+		idiom = program.Spin
+	}
+	best, score := LockCost{}, math.Inf(1)
+	cycles := SleepCycles(idiom)
+	for _, c := range l.Locks {
+		if c.Idiom == idiom {
+			return c, true
+		}
+		if measured := SleepCycles(c.Idiom); cycles > 0 && measured > 0 && math.Abs(measured-cycles) < score {
+			best, score = c, math.Abs(measured-cycles)
+			best.PauseUS.Value *= cycles / measured
+		}
+	}
+	return best, !math.IsInf(score, 1)
+}
+
+// sharing is what bounds all cores together.
+type sharing struct {
+	us    []float64 // of a packet by resource
+	busy  float64   // of a core
+	cores float64
+	wait  float64
+	locks [maxLocks]heldLock
+	n     int
+}
+
+// heldLock is a lock array under load.
+type heldLock struct {
+	hold      float64 // µs that a packet holds its element
+	hand      float64 // from one holder to the next
+	crowd     float64 // more for each further waiter
+	pause     float64 // of a waiter between attempts
+	hot, flow float64 // packet share of the hottest element, and of the largest flow on it
+	shares    [32]elements
+	n         int
+}
+
+// elements are equally hit ones.
+type elements struct{ count, share float64 }
+
+func (s *sharing) lock(l *lawIndex, j *job, i int, hold float64) {
+	h := &s.locks[s.n]
+	s.n++
+	*h = heldLock{}
+	lock := &j.p.Locks[i]
+	c, ok := l.lockCost(lock.Idiom)
+	if lock.Idiom == program.None || !ok {
+		return
+	}
+	h.hold, h.hand, h.crowd, h.pause = hold, c.HandUS.Value, c.CrowdUS.Value, c.PauseUS.Value
+	h.hot, h.flow = elementShare(lock, j.flows)
+	h.spread(lock, j.flows)
+}
+
+// spread lists the packet shares of the elements.
+func (h *heldLock) spread(l *program.Lock, f traffic.Flows) {
+	e, n := float64(l.Elements), float64(max(1, f.Count))
+	add := func(count, share float64) {
+		if count > 0 && share > 0 {
+			h.shares[h.n] = elements{count, share}
+			h.n++
+		}
+	}
+	switch {
+	case l.Hash:
+		add(e, 1/e)
+	case len(f.Shares) > 0 || e == 1:
+		add(1, h.hot)
+		add(e-1, (1-h.hot)/max(1, e-1))
+	case f.Popularity == "zipf":
+		total := harmonic(n, f.Alpha)
+		wrapped := 0.0 // of flows beyond the elements, on each
+		if n > e {
+			wrapped = (1 - harmonic(e, f.Alpha)/total) / e
+		}
+		before, last := 0.0, min(e, n)
+		for lo := 1.0; lo <= last; lo *= 2 {
+			hi := min(2*lo-1, last)
+			mass := harmonic(hi, f.Alpha) / total
+			count := hi - lo + 1
+			add(count, (mass-before)/count+wrapped)
+			before = mass
+		}
+	default:
+		each := math.Floor(n / e)
+		more := n - each*e
+		add(more, (each+1)/n)
+		add(e-more, each/n)
+	}
+}
+
+// held is the time that a packet keeps an element of that share from others at a
+// rate, and the share of time that the element is taken: with waiters it is
+// handed over, in a crowd more slowly. It is the least that holds.
+func (h *heldLock) held(rate, share, others float64) (us, busy float64) {
+	const steps = 8
+	for range steps {
+		busy = min(1, rate*share*(h.hold+us))
+		waiters := others * busy / max(1e-9, 1-others*busy)
+		us = h.hand*min(1, waiters) + h.crowd*max(0, waiters-1)
+	}
+	return h.hold + us, rate * share * (h.hold + us)
+}
+
+// others is the share of the cores that are not the one that asks.
+func (s *sharing) others() float64 { return (s.cores - 1) / s.cores }
+
+// rate solves Little's law for the cores: rate · (busy + waits) = cores, with the
+// waits of Schweitzer's approximate mean value analysis, bounded by every
+// resource and by the hottest element of every lock.
+func (s *sharing) rate() float64 {
+	top := s.cores / s.busy
+	for r, us := range s.us {
+		if r != resCores && us > 0 {
+			top = min(top, 1/us)
+		}
+	}
+	if s.inside(top) <= s.cores {
+		return top
+	}
+	lo, hi := 0.0, top
+	for range 40 {
+		if mid := (lo + hi) / 2; s.inside(mid) > s.cores {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return lo
+}
+
+// inside is the number of cores that a rate keeps busy or waiting.
+func (s *sharing) inside(rate float64) float64 {
+	const least = 1e-9
+	others := s.others()
+	t := s.busy
+	for r, us := range s.us {
+		if r != resCores && us > 0 {
+			q := s.wait * others * rate * us
+			t += us * q / max(1-q, least)
+		}
+	}
+	for i := range s.n {
+		h := &s.locks[i]
+		for _, e := range h.shares[:h.n] {
+			hold, q := h.held(rate, e.share, others)
+			if q > 1 {
+				return math.Inf(1)
+			}
+			t += e.count * e.share * (hold + h.pause) * others * q / max(1-others*q, least)
+		}
+	}
+	return rate * t
+}
