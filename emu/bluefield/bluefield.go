@@ -11,6 +11,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -332,7 +333,10 @@ func (m *machine) prefill() {
 	}
 	draws := l2 * int64(len(m.caches.l2))
 	if footprint > llc {
-		draws = llc + llc/4
+		draws += llc
+		if slices.ContainsFunc(users, func(s *step) bool { return s.op != program.Read }) {
+			draws += llc // modified lines pass through the L2s and then the last level
+		}
 	}
 	draw := sim.NewStream(uint64(footprint), "bluefield prefill")
 	for n := int64(0); n < draws; {

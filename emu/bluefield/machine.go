@@ -108,10 +108,12 @@ type packet struct {
 }
 
 const (
-	never     = sim.Time(math.MaxInt64)
-	ringDepth = 64   // packets that a saturated ring holds
-	ringMost  = 1024 // receive descriptors of a queue
-	buffer    = 256  // packets in the eSwitch
+	never  = sim.Time(math.MaxInt64)
+	buffer = 256 // packets in the eSwitch
+	// ringSize is the receive descriptors of a core: fewer than a driver's, as a
+	// simulated trial is a small part of a second and must not end before a rate
+	// that is too high has filled them.
+	ringSize = 32
 )
 
 // machine is one run.
@@ -155,6 +157,7 @@ type machine struct {
 	packetBytes              float64
 	sizeDist                 *traffic.Sizes
 	arrival                  float64 // mean gap in ps, 0: saturate
+	dealt                    int     // core that the next packet goes to
 	flowSampler              traffic.Popularity
 	meters                   []meter
 
@@ -182,7 +185,7 @@ func (m *machine) run(ctx context.Context) (*emu.Result, error) {
 		}
 		m.kernel.At(m.gap(), evArrival, 0, 0)
 	} else {
-		for range ringDepth {
+		for range ringSize {
 			for i := range m.cores {
 				m.receive(&m.cores[i])
 			}
@@ -229,15 +232,18 @@ func (m *machine) receive(c *core) {
 func (m *machine) gap() sim.Time { return sim.Time(m.arrivals.ExpFloat64() * m.arrival) }
 
 // arrive is a packet reaching the board at its offered rate. The eSwitch deals
-// packets over the cores' rings at random.
+// packets over the cores' rings in turn.
 func (m *machine) arrive() {
 	now := m.kernel.Now()
 	m.kernel.At(now+m.gap(), evArrival, 0, 0)
 	if m.measuring {
 		m.result.Offered++
 	}
-	c := &m.cores[m.arrivals.IntN(len(m.cores))]
-	if c.ring.Len() >= ringMost || m.eswitch.Free()-now > buffer*m.ioInterval {
+	c := &m.cores[m.dealt]
+	if m.dealt++; m.dealt == len(m.cores) {
+		m.dealt = 0
+	}
+	if c.ring.Len() >= ringSize || m.eswitch.Free()-now > buffer*m.ioInterval {
 		if m.measuring {
 			m.result.Dropped++
 		}
