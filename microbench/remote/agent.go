@@ -145,6 +145,9 @@ func (c *conversation) handle(ctx context.Context, line []byte) error {
 			delete(c.running, r.ID)
 		}()
 		answer := c.answer(ctx, &r)
+		if ctx.Err() != nil {
+			return // nobody waits for it any more
+		}
 		answer.ID = r.ID
 		err := c.out.write(answer)
 		if long := (tooLongError{}); errors.As(err, &long) {

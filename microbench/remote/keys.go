@@ -58,7 +58,7 @@ func (c *Config) keys() (*keys, error) {
 		}
 	}
 	if k.agent == nil && len(k.files) == 0 {
-		return nil, fault.Inputf("no key to log in with: ssh-agent does not run and there is no unencrypted %s in %s%s; load a key with ssh-add, or name one with --identity",
+		return nil, fault.Missingf("no key to log in with: ssh-agent does not run and there is no unencrypted %s in %s%s; load a key with ssh-add, or name one with --identity",
 			strings.Join(userKeys, ", "), filepath.Join(home, ".ssh"), k.reasons())
 	}
 	return k, nil

@@ -86,8 +86,11 @@ func startSession(ctx context.Context, l *link, greeting, every, silence time.Du
 // endTime is how long an agent may take to end after its output has.
 const endTime = 5 * time.Second
 
-// ended says why the agent's output has ended.
+// ended says why nothing more can be read from the agent.
 func (s *session) ended(err error) error {
+	if long := (longLineError{}); errors.As(err, &long) {
+		return fault.Missingf("what the agent sends: %w", err)
+	}
 	hung := time.AfterFunc(endTime, s.link.close)
 	status, ended := s.link.wait()
 	hung.Stop()
@@ -118,12 +121,9 @@ func (s *session) read(lines *lineReader) {
 	for {
 		line, err := lines.line()
 		if err != nil {
-			switch long := (longLineError{}); {
-			case silent.Load():
+			if silent.Load() {
 				err = &linkError{fmt.Errorf("nothing heard from the agent for %s", s.silence), false}
-			case errors.As(err, &long):
-				err = fault.Missingf("what the agent sends: %w", err)
-			default:
+			} else {
 				err = s.ended(err)
 			}
 			s.fail(err)

@@ -3,7 +3,6 @@ package remote
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,7 +43,7 @@ type request struct {
 	Open      *open    `json:"open,omitempty"`
 	Measure   *measure `json:"measure,omitempty"`
 	Doctor    *doctor  `json:"doctor,omitempty"`
-	Cancel    *cancel  `json:"cancel,omitempty"` // has no answer of its own
+	Cancel    *cancel  `json:"cancel,omitempty"` // has no answer
 	Ping      *ping    `json:"ping,omitempty"`
 }
 
@@ -67,7 +66,7 @@ type measure struct {
 	Options microbench.Options `json:"options"`
 }
 
-// cancel ends an earlier request.
+// cancel ends an earlier request, which then has no answer.
 type cancel struct {
 	ID int64 `json:"id"`
 }
@@ -97,8 +96,8 @@ type measured struct {
 	Profile *microbench.Profile `json:"profile,omitempty"`
 }
 
-// failure is an error with its fault.Kind: check, input, missing, cancelled, or
-// "" for any other.
+// failure is an error with its fault.Kind: check, input, missing, or "" for any
+// other.
 type failure struct {
 	Kind string `json:"kind,omitempty"`
 	Text string `json:"text"`
@@ -106,15 +105,7 @@ type failure struct {
 
 var kinds = map[fault.Kind]string{fault.Check: "check", fault.Input: "input", fault.Missing: "missing"}
 
-const cancelled = "cancelled"
-
-func newFailure(err error) *failure {
-	f := &failure{Kind: kinds[fault.KindOf(err)], Text: err.Error()}
-	if errors.Is(err, context.Canceled) {
-		f.Kind = cancelled
-	}
-	return f
-}
+func newFailure(err error) *failure { return &failure{kinds[fault.KindOf(err)], err.Error()} }
 
 // err is the error that the agent had, with its kind.
 func (f *failure) err() error {
