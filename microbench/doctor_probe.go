@@ -73,6 +73,8 @@ func probeHere(root fs.FS) *probe {
 // hypervisor takes without telling counts as the thread's own processor time,
 // but shows as a gap.
 func spinFor(d time.Duration) spin {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	var s spin
 	cpu := linux.ThreadCPU()
 	start := time.Now()
