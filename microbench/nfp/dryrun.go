@@ -27,13 +27,18 @@ func newDryRun(b *board.Board) (microbench.DryRunner, error) {
 	return &dryRun{b, setup}, nil
 }
 
-// DryRun writes the sources of every image into dir/images and returns the
+// DryRun writes the sources of every image into dir/images, the packets to send
+// into dir/packets, and returns the
 // commands that Measure would run, with a comment before each workload. What a
 // card cannot run is such a comment too: a sweep would store it as failed.
 func (d *dryRun) DryRun(workloads []microbench.Workload, dir string) ([]string, error) {
 	sku, platform, err := d.setup.target(d.board, d.board.SKU)
 	if err != nil {
 		return nil, err
+	}
+	packetsDir := filepath.Join(dir, "packets")
+	if err := os.MkdirAll(packetsDir, 0o755); err != nil {
+		return nil, fault.Inputf("the directory of the packets: %w", err)
 	}
 	lines := []string{"# what is there", hwinfoOf(&d.setup).String()}
 	built := map[string]bool{}
@@ -63,16 +68,13 @@ func (d *dryRun) DryRun(workloads []microbench.Workload, dir string) ([]string, 
 			lines = append(lines, j.build().String())
 			built[j.dir] = true
 		}
-		j.pcap = filepath.Join(dir, "packets", fmt.Sprintf("%d.pcap", w.Index))
-		packets, err := capture(d.board.Resolve(w.Program), w.Traffic, w.Options.Seed)
-		if err != nil {
-			return nil, err
-		}
-		if err := os.MkdirAll(filepath.Dir(j.pcap), 0o755); err != nil {
-			return nil, fault.Inputf("the directory of the packets: %w", err)
-		}
-		if err := os.WriteFile(j.pcap, packets, 0o644); err != nil {
-			return nil, fault.Inputf("the packets to send: %w", err)
+		sent := packetsOf(d.board.Resolve(w.Program), w.Traffic, w.Options.Seed)
+		j.pcap = filepath.Join(packetsDir, sent.name())
+		if !built[j.pcap] {
+			if err := sent.write(j.pcap); err != nil {
+				return nil, err
+			}
+			built[j.pcap] = true
 		}
 		lines = append(lines, j.load().String())
 		for _, c := range j.writeTable() {

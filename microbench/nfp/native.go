@@ -107,13 +107,10 @@ func (d *native) Measure(ctx context.Context, p program.Program, t traffic.Traff
 		return s, fault.Inputf("a directory for the packets to send: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	packets, err := capture(p, t, o.Seed)
-	if err != nil {
+	sent := packetsOf(p, t, o.Seed)
+	j.pcap = filepath.Join(scratch, sent.name())
+	if err := sent.write(j.pcap); err != nil {
 		return s, err
-	}
-	j.pcap = filepath.Join(scratch, "packets.pcap")
-	if err := os.WriteFile(j.pcap, packets, 0o644); err != nil {
-		return s, fault.Inputf("the packets to send: %w", err)
 	}
 	windows, err := d.windows(ctx, j, t, o)
 	if err != nil {
@@ -124,6 +121,9 @@ func (d *native) Measure(ctx context.Context, p program.Program, t traffic.Traff
 		Program: p, Traffic: t, Cores: j.cores, Threads: j.threads, Seed: o.Seed,
 		Bottleneck: "not measured", Conditions: d.conditions(j),
 		Warnings: append(slices.Clone(d.notes), "latency and utilisation are not measured on this board"),
+	}
+	if sent.Flows.Count > capturePackets {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the sender repeats %d packets: at most so many of the %d flows", capturePackets, sent.Flows.Count))
 	}
 	return s, d.summarise(&s, windows)
 }
@@ -366,7 +366,7 @@ const (
 	// lineShare that of the line rate from which on the line is the limit.
 	lost      = 0.005
 	lineShare = 0.98
-	// reordered is the share by which packets sent may exceed those received:
+	// readSlack is the share by which packets sent may exceed those received:
 	// the tool reads one counter after the other.
 	readSlack = 0.01
 )
@@ -396,8 +396,8 @@ func (d *native) summarise(s *microbench.Sample, counts []reading) error {
 		return fault.Checkf("the card received %.4g Mpps and forwarded none: check its rules and ports (in: %s, out: %s)", received, d.setup.In, d.setup.Out)
 	}
 	s.Mpps, s.MedianMpps = sent, stats.Median(rates)
-	s.Low = float64(all.sent) / micros(last.to.Sub(first.from))
-	s.High = float64(all.sent) / micros(last.from.Sub(first.to))
+	longest, shortest := micros(last.to.Sub(first.from)), micros(last.from.Sub(first.to))
+	s.Low, s.High = float64(all.sent)/longest, float64(all.sent)/shortest
 	sum, err := stats.Summarise(rates)
 	if err != nil {
 		return err
@@ -412,7 +412,7 @@ func (d *native) summarise(s *microbench.Sample, counts []reading) error {
 		return nil
 	}
 	line := d.lineRate(s)
-	if s.DroppedMpps < lost*received && received < lineShare*line {
+	if s.DroppedMpps < lost*received && float64(all.received)/shortest < lineShare*line {
 		return fault.Checkf("the sender offered %.4g Mpps and the card forwarded all of it: not saturated (the line takes %.4g); use a faster sender", received, line)
 	}
 	return nil

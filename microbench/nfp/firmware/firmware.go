@@ -111,11 +111,11 @@ func (im *Image) ID() string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// Words of the table, and bytes of the longest transfers that a context has
-// registers for.
 const (
+	// tableWords of local memory a context, of 128 that it has with 8 contexts.
 	tableWords = 16
-	// minArray is the array that programs with a table share, where it fits.
+	// minArray is the array that programs share, where it fits: the default
+	// span of 8192 elements at the published stride of 128 B.
 	minArray = 1 << 20
 	// flowBits are those of the IPv4 source address that hold the flow, and of
 	// the destination that hold the element of the first lock.
@@ -132,11 +132,12 @@ var templates embed.FS
 var parsed = template.Must(template.ParseFS(templates, "*.tmpl"))
 
 // Generate writes the firmware of a program that board.Check has passed and
-// board.Resolve has filled in. Numbers (accesses a packet, spans, counts) are
-// words of a table where the base takes one element a packet, as the
-// microbenchmark's own firmware is driven by descriptors; where they do not fit
-// or the base draws an element an access, they are constants. What a card
-// cannot run is an input fault.
+// board.Resolve has filled in. Its numbers (accesses a packet, spans, counts)
+// are words of a table, so that one image serves all programs of a shape: a
+// build takes the SDK minutes, a table milliseconds, and a sweep changes little
+// but numbers. Reading them costs the packet some instructions of local memory
+// and no command. A program of more numbers than the table has words gets them
+// as constants. What a card cannot run is an input fault.
 func Generate(b *board.Board, p program.Program) (*Image, error) {
 	base, err := b.Base(p.Base)
 	if err != nil {
@@ -149,11 +150,11 @@ func Generate(b *board.Board, p program.Program) (*Image, error) {
 	default:
 		return nil, fault.Inputf("base %s has no firmware: a card runs forward, profiling or netmon", p.Base)
 	}
-	g := &generator{board: b, once: base.Index == "packet", table: base.Index == "packet"}
+	g := &generator{board: b, once: base.Index == "packet", table: true}
 	if err := g.generate(p); err != nil {
 		return nil, err
 	}
-	if g.table && len(g.data.Params) > tableWords {
+	if len(g.data.Params) > tableWords {
 		g = &generator{board: b, once: g.once}
 		if err := g.generate(p); err != nil {
 			return nil, err
@@ -246,9 +247,9 @@ func (g *generator) generate(p program.Program) error {
 	return nil
 }
 
-// floor returns, by memory, the least bytes of an array: images with a table
-// share arrays, so that small spans need no image of their own, unless they
-// would crowd the memory.
+// floor returns, by memory, the least bytes of an array of an image with a
+// table: small spans then need no image of their own. Where arrays of that size
+// would crowd the memory they have the program's.
 func (g *generator) floor(lines []program.Access) map[string]int64 {
 	floor := map[string]int64{}
 	if !g.table {
