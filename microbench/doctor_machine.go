@@ -225,10 +225,11 @@ func (m *machine) turbo() []Finding {
 func (m *machine) smt() []Finding {
 	var pairs []string
 	known := false
-	for _, c := range m.allowed() {
+	allowed := m.allowed()
+	for _, c := range allowed {
 		siblings := m.list(cpuFile(c, "topology/thread_siblings_list"))
 		known = known || len(siblings) > 0
-		both := slices.DeleteFunc(siblings, func(s int) bool { return !slices.Contains(m.allowed(), s) })
+		both := intersect(siblings, allowed)
 		if len(both) > 1 && both[0] == c {
 			pairs = append(pairs, formatCPUList(both))
 		}

@@ -12,8 +12,8 @@ import (
 // Documentation/admin-guide of the Linux kernel). A text that is not of the
 // format expected gives an error or not ok, and then no finding.
 
-// mostCPUs bounds a processor number; Linux has at most 8192.
-const mostCPUs = 1 << 16
+// mostCPUs is the most processors that Linux is built for (NR_CPUS).
+const mostCPUs = 8192
 
 // parseCPUList reads a list such as 0-3,8.
 func parseCPUList(s string) ([]int, error) {
