@@ -46,6 +46,18 @@ type Options struct {
 	// choice. A native driver keeps to it; an emulated one comes as near as it
 	// can afford, and Sample.DurationUS says how near.
 	TrialSeconds float64 `json:"trial_seconds,omitempty"`
+	// AllowNoise reports what a native driver measured on a machine too noisy,
+	// marked by a warning, instead of refusing.
+	AllowNoise bool `json:"allow_noise,omitempty"`
+}
+
+// Fairness says how evenly the cores of a native measurement were served: the
+// slowest and the fastest core's packets, Mpps, and the longest wait for a lock,
+// µs.
+type Fairness struct {
+	Least         float64 `json:"least_mpps"`
+	Most          float64 `json:"most_mpps"`
+	LongestWaitUS float64 `json:"longest_wait_us,omitempty"`
 }
 
 // Status of a sample.
@@ -95,6 +107,7 @@ type Sample struct {
 	CPUNS      map[string]float64 `json:"cpu_ns,omitempty"`
 	Conditions map[string]string  `json:"conditions,omitempty"`
 	Packets    *Packets           `json:"packets,omitempty"`
+	Fairness   *Fairness          `json:"fairness,omitempty"`
 	Profile    *Profile           `json:"-"`
 }
 

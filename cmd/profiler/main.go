@@ -16,6 +16,8 @@ import (
 	// Boards' drivers and papers' figures register themselves.
 	_ "nicprof/experiments/cora"
 	_ "nicprof/microbench/bluefield"
+	_ "nicprof/microbench/host"
+	_ "nicprof/microbench/netif"
 	_ "nicprof/microbench/nfp"
 )
 

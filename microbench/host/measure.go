@@ -1,0 +1,599 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"nicprof/board"
+	"nicprof/internal/fault"
+	"nicprof/internal/linux"
+	"nicprof/internal/stats"
+	"nicprof/microbench"
+	"nicprof/program"
+	"nicprof/sim"
+	"nicprof/traffic"
+)
+
+const (
+	windowTime   = 10 * time.Millisecond // of one trial, unless the options say
+	warmTime     = 4 * time.Millisecond
+	readingTime  = 5 * time.Microsecond // between two readings of the clock
+	wanted       = 7                    // undisturbed windows
+	leastWindows = 5                    // undisturbed, for a result without a warning
+	mostWindows  = 28                   // in all
+	// lostShare is the share of a window that a worker may lose to others,
+	// beyond what an idle processor loses, before the window counts as
+	// contended.
+	lostShare = 0.02
+	// noisy is the coefficient of variation of the windows, by the median
+	// absolute deviation, above which nothing is reported.
+	noisy = 0.05
+	// warmBytes is the largest array whose every line is read before the first
+	// packet; larger ones fit no cache.
+	warmBytes = 64 << 20
+)
+
+// arena holds the arrays that all workers share, from one measurement to the
+// next: touching gigabytes takes longer than measuring on them.
+type arena struct{ slots []*linux.Region }
+
+// get returns memory of at least size bytes for the k-th shared array, touched.
+// New memory is touched by all processors in stripes.
+func (a *arena) get(k int, size int64, cpus []int) (*linux.Region, error) {
+	for len(a.slots) <= k {
+		a.slots = append(a.slots, nil)
+	}
+	if r := a.slots[k]; r != nil {
+		if r.Size() >= size {
+			return r, nil
+		}
+		a.slots[k] = nil
+		if err := r.Close(); err != nil {
+			return nil, err
+		}
+	}
+	memory, err := linux.Available()
+	if err != nil {
+		return nil, err
+	}
+	if size > memory.Bytes-memory.Bytes/8 {
+		return nil, fault.Inputf("an array of %s does not fit: the program's arrays may take %s more (%s); use smaller spans", sizeText(size), sizeText(memory.Bytes), memory.From)
+	}
+	r, err := linux.Map(size, linux.HugePages)
+	if err != nil {
+		return nil, err
+	}
+	stripe := (size/int64(len(cpus)) + 4095) &^ 4095
+	errs := make([]error, len(cpus))
+	var touching sync.WaitGroup
+	for i, cpu := range cpus {
+		touching.Go(func() {
+			unpin, err := linux.Pin(cpu)
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			defer unpin()
+			r.Touch(int64(i)*stripe, int64(i+1)*stripe)
+		})
+	}
+	touching.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	r.Collapse()
+	a.slots[k] = r
+	return r, nil
+}
+
+// measurement is one call of Measure.
+type measurement struct {
+	driver  *Driver
+	program program.Program
+	traffic traffic.Traffic
+	options microbench.Options
+	cores   int
+
+	workers []*worker
+	locks   []*lockArray
+	words   []*linux.Region // of the locks
+	own     []*linux.Region // of the workers
+	shared  int             // slots of the arena in use
+	pages   []string
+	kernels []string
+}
+
+// array is where one access line of one worker finds its elements.
+type array struct {
+	access *program.Access
+	base   unsafe.Pointer
+	bytes  int64
+}
+
+func arrayBytes(a *program.Access) int64 { return (a.Span-1)*a.Stride + int64(a.Bytes) }
+
+func (m *measurement) run(ctx context.Context) (microbench.Sample, error) {
+	defer m.close()
+	if err := m.build(); err != nil {
+		return microbench.Sample{}, err
+	}
+	group, restore, gerr := linux.RaiseAutogroup()
+	defer restore()
+	c := &control{done: make([]progress, m.cores)}
+	window := windowTime
+	if m.options.TrialSeconds > 0 {
+		window = time.Duration(m.options.TrialSeconds * float64(time.Second))
+	}
+	c.length = m.driver.clock.ticks(float64(window))
+	if err := m.measure(ctx, c, window); err != nil {
+		return microbench.Sample{}, err
+	}
+	s, err := m.summarise(finished(c))
+	if err != nil {
+		return microbench.Sample{}, err
+	}
+	s.Conditions["priority"] = group
+	if gerr != nil {
+		s.Conditions["priority"] = strings.TrimPrefix(group+": "+gerr.Error(), ": ")
+	}
+	return s, nil
+}
+
+func (m *measurement) close() {
+	for _, r := range slices.Concat(m.words, m.own) {
+		if r != nil {
+			// The memory ends with the process at the latest; what was
+			// measured is not touched by that.
+			_ = r.Close()
+		}
+	}
+}
+
+// build lays out memory and makes the workers' steps. Workers touch their own
+// memory later, on their own processors.
+func (m *measurement) build() error {
+	d := m.driver
+	base, err := d.board.Base(m.program.Base)
+	if err != nil {
+		return err
+	}
+	for i := range m.program.Locks {
+		l := &m.program.Locks[i]
+		r, err := linux.Map(int64(l.Elements)*lockStride, linux.HugePages)
+		if err != nil {
+			return err
+		}
+		m.words = append(m.words, r)
+		r.Touch(0, r.Size())
+		clear(r.Bytes())
+		m.locks = append(m.locks, &lockArray{memory: r.Base(), elements: uint64(l.Elements), idiom: l.Idiom})
+	}
+	sizes := m.frameSizes()
+	m.own = make([]*linux.Region, m.cores)
+	slots := map[string]*linux.Region{}
+	for id := range m.cores {
+		w := &worker{cpu: d.cpus[id], clock: d.clock, sleeps: m.has(program.Mutex)}
+		m.workers = append(m.workers, w)
+		if rate := m.traffic.RateMpps; rate > 0 {
+			w.rate = rate / 1000 / float64(m.cores)
+		}
+		s := sim.NewStream(m.options.Seed, fmt.Sprintf("host/core/%d", id))
+		own := int64(ringSlots * slotBytes(slices.Max(sizes)))
+		var private []*program.Access
+		m.each(func(a *program.Access) {
+			if m.sharedBy(a) == 1 {
+				private = append(private, a)
+				own += (arrayBytes(a) + lockStride - 1) &^ (lockStride - 1)
+			}
+		})
+		r, err := linux.Map(own, linux.HugePages)
+		if err != nil {
+			return err
+		}
+		m.own[id] = r
+		next := int64(ringSlots * slotBytes(slices.Max(sizes)))
+		var arrays []array
+		steps := func(list []program.Access, path string) ([]step, error) {
+			var out []step
+			for i := range list {
+				a := &list[i]
+				at := array{access: a, bytes: arrayBytes(a)}
+				if by := m.sharedBy(a); by == 1 {
+					at.base = unsafe.Add(r.Base(), next)
+					next += (at.bytes + lockStride - 1) &^ (lockStride - 1)
+				} else {
+					key := fmt.Sprintf("%s/%d/%d", path, i, id/by)
+					if slots[key] == nil {
+						region, err := d.arena.get(m.shared, at.bytes, d.cpus[:m.cores])
+						if err != nil {
+							return nil, err
+						}
+						slots[key] = region
+						m.shared++
+					}
+					at.base = slots[key].Base()
+				}
+				arrays = append(arrays, at)
+				if id == 0 {
+					_, class := accessorOf(a.Op, a.Mode, a.Bytes)
+					m.kernels = append(m.kernels, class)
+				}
+				out = append(out, access(at.base, a, accessDraws(a, s.Uint64()), base.Index == "packet"))
+			}
+			return out, nil
+		}
+		for _, kind := range program.Kinds {
+			if n := m.program.Stateless[kind]; n > 0 {
+				w.steps = append(w.steps, stateless(kind, n))
+			}
+		}
+		list, err := steps(m.program.Accesses, "accesses")
+		if err != nil {
+			return err
+		}
+		w.steps = append(w.steps, list...)
+		for i := range m.program.Locks {
+			l := &m.program.Locks[i]
+			section, err := steps(l.Section, fmt.Sprintf("locks/%d", i))
+			if err != nil {
+				return err
+			}
+			use := &lockUse{}
+			w.locks = append(w.locks, use)
+			w.steps = append(w.steps, locked(m.locks[i], l.Hash, use, section, m.sleepNS(l.Idiom), d.clock, s))
+		}
+		for i := range mostWindows {
+			w.windows[i].locks = make([]lockCount, len(w.locks))
+		}
+		w.latency = make([]float32, 0, latencies)
+		flows := flowDraws(m.flows(), s.Uint64())
+		w.prepare = func() {
+			r.Touch(0, r.Size())
+			r.Collapse()
+			w.ring = newRing(r.Base(), sizes, &flows)
+			for _, a := range arrays {
+				if a.bytes <= warmBytes {
+					w.v += readLines(a.base, a.bytes)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// readLines reads a word of every line of an array.
+func readLines(base unsafe.Pointer, bytes int64) uint64 {
+	sum := uint64(0)
+	for at := int64(0); at+4 <= bytes; at += 64 {
+		sum += uint64(*(*uint32)(unsafe.Add(base, at)))
+	}
+	return sum
+}
+
+// each calls f with every access of the program.
+func (m *measurement) each(f func(*program.Access)) {
+	for i := range m.program.Accesses {
+		f(&m.program.Accesses[i])
+	}
+	for i := range m.program.Locks {
+		for j := range m.program.Locks[i].Section {
+			f(&m.program.Locks[i].Section[j])
+		}
+	}
+}
+
+// sharedBy is how many of the cores in use share an array of an access.
+func (m *measurement) sharedBy(a *program.Access) int {
+	by := int(m.driver.board.Memory(a.Memory).SharedBy.Value)
+	if by == 0 {
+		by = m.cores
+	}
+	return by
+}
+
+// sleepNS is the pause of a sleep idiom: its cycles at the board's clock, or at
+// nominalMHz where that is not known.
+func (m *measurement) sleepNS(i program.Idiom) float64 {
+	const nominalMHz = 2500
+	mhz := m.driver.board.ClockMHz.Value
+	if mhz == 0 {
+		mhz = nominalMHz
+	}
+	return float64(i.Sleep()) * 1000 / mhz
+}
+
+// flows are the traffic's, else the program's.
+func (m *measurement) flows() *traffic.Flows {
+	if m.traffic.Flows != nil {
+		return m.traffic.Flows
+	}
+	return m.program.Flows
+}
+
+// frameSizes are those of the ring's slots: of the traffic's distribution, at
+// evenly spread quantiles, else the one size of traffic or program.
+func (m *measurement) frameSizes() []int {
+	if m.traffic.Sizes == nil {
+		n := m.traffic.PacketBytes
+		if n == 0 {
+			n = m.program.PacketBytes
+		}
+		if n == 0 {
+			n = board.DefaultPacketBytes
+		}
+		return []int{n}
+	}
+	stream := sim.NewStream(m.options.Seed, "host/sizes")
+	sizes := make([]int, ringSlots)
+	for i := range sizes {
+		sizes[i] = min(max(int(math.Round(m.traffic.Sizes.Draw(stream.Rand))), traffic.MinPacketBytes), traffic.MaxPacketBytes)
+	}
+	return sizes
+}
+
+// measure lets the workers run until there are windows enough.
+func (m *measurement) measure(ctx context.Context, c *control, window time.Duration) error {
+	var built, ended sync.WaitGroup
+	built.Add(m.cores)
+	begin := make(chan struct{})
+	errs := make([]error, m.cores)
+	for id, w := range m.workers {
+		ended.Go(func() {
+			unpin, err := linux.Pin(w.cpu)
+			if err != nil {
+				errs[id] = err
+				built.Done()
+				return
+			}
+			defer unpin()
+			w.prepare()
+			built.Done()
+			<-begin
+			if c.stop.Load() {
+				return
+			}
+			w.tune(m.driver.clock.ticks(float64(readingTime)))
+			w.measure(id, c)
+		})
+	}
+	built.Wait()
+	for _, err := range errs {
+		if err != nil {
+			c.stop.Store(true)
+			close(begin)
+			ended.Wait()
+			return err
+		}
+	}
+	c.start = ticks() + m.driver.clock.ticks(float64(warmTime))
+	close(begin)
+	pause := warmTime + wanted*window + window/2
+	for {
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		if ctx.Err() != nil || m.enough(c) {
+			break
+		}
+		pause = 2 * window
+	}
+	c.stop.Store(true)
+	ended.Wait()
+	return ctx.Err()
+}
+
+// finished is how many windows all workers have finished.
+func finished(c *control) int {
+	n := mostWindows
+	for i := range c.done {
+		n = min(n, int(c.done[i].Load()))
+	}
+	return n
+}
+
+// enough says whether there are windows enough to end.
+func (m *measurement) enough(c *control) bool {
+	n := finished(c)
+	if n >= mostWindows {
+		return true
+	}
+	good, _ := m.rates(n)
+	if len(good) < wanted {
+		return false
+	}
+	precision := m.options.Precision
+	if precision == 0 {
+		precision = 0.005
+	}
+	low, high, _ := stats.Sorted(good).MedianInterval()
+	return high-low <= 2*max(precision, 0.01)*stats.Median(good) || len(good) >= 3*wanted
+}
+
+// rates returns the Mpps of the first n windows: of those that were not
+// disturbed, and of all.
+func (m *measurement) rates(n int) (good, all []float64) {
+	for k := range n {
+		mpps := 0.0
+		fine := true
+		for _, w := range m.workers {
+			v := &w.windows[k]
+			mpps += 1000 * float64(v.packets) / v.ns
+			fine = fine && m.lost(v) <= lostShare && !v.faults.Any()
+		}
+		all = append(all, mpps)
+		if fine {
+			good = append(good, mpps)
+		}
+	}
+	return good, all
+}
+
+// lost is the share of a window that its worker lost to others: off its
+// processor, or in gaps. Who waits for a mutex leaves the processor by himself,
+// and who waits for a lock sees gaps of its own.
+func (m *measurement) lost(v *window) float64 {
+	lost := 0.0
+	if !m.has(program.Mutex) {
+		lost = (v.ns - v.cpuNS) / v.ns
+	}
+	if len(m.locks) == 0 {
+		lost = max(lost, v.gapNS/v.ns-m.driver.idle)
+	}
+	return lost
+}
+
+func (m *measurement) has(i program.Idiom) bool {
+	return slices.ContainsFunc(m.program.Locks, func(l program.Lock) bool { return l.Idiom == i })
+}
+
+// summarise makes the sample.
+func (m *measurement) summarise(n int) (microbench.Sample, error) {
+	good, all := m.rates(n)
+	s := microbench.Sample{
+		Board: m.driver.board.Name, Backend: microbench.Native, Status: microbench.StatusOK,
+		Program: m.program, Traffic: m.traffic, Cores: m.cores, Threads: 1, Seed: m.options.Seed,
+		Runs: len(good), Conditions: map[string]string{}, CPUNS: map[string]float64{},
+	}
+	warn := func(format string, a ...any) { s.Warnings = append(s.Warnings, fmt.Sprintf(format, a...)) }
+	if n == 0 {
+		return s, fault.Checkf("no window was measured")
+	}
+	if err := m.excluded(); err != nil {
+		return s, err
+	}
+	used := good
+	if len(good) < min(leastWindows, len(all)) {
+		if !m.options.AllowNoise {
+			return s, fault.Checkf("machine too noisy: %d of %d windows were disturbed by other work; stop it, or report all the same with --allow-noise", len(all)-len(good), len(all))
+		}
+		used = all
+		warn("contended: %d of %d windows were disturbed by other work, and all are counted", len(all)-len(good), len(all))
+		s.Runs = len(all)
+	} else if len(good) < len(all) {
+		warn("contended: %d of %d windows were disturbed by other work and left out", len(all)-len(good), len(all))
+	}
+	sorted := stats.Sorted(used)
+	s.Mpps = stats.Median(used)
+	s.MedianMpps = s.Mpps
+	s.Low, s.High, _ = sorted.MedianInterval()
+	s.Outliers = len(stats.Outliers(used))
+	if cv := stats.Spread(used) / s.Mpps; cv > noisy {
+		if !m.options.AllowNoise {
+			return s, fault.Checkf("machine too noisy: the windows' rates vary by %.1f %% around %.4g Mpps, more than %g %%; stop other work, or report all the same with --allow-noise", 100*cv, s.Mpps, 100*noisy)
+		}
+		warn("noisy: the windows' rates vary by %.1f %%", 100*cv)
+	}
+	for _, f := range stats.InTime(used) {
+		warn("%s", f.Text)
+	}
+	m.account(&s, n)
+	return s, nil
+}
+
+// account adds what the windows tell beside the rate.
+func (m *measurement) account(s *microbench.Sample, n int) {
+	var wall, cpu, waited, most float64
+	var packets, dropped, faults int64
+	var each, latency []float64
+	for _, w := range m.workers {
+		own := int64(0)
+		ns := 0.0
+		for k := range n {
+			v := &w.windows[k]
+			wall += v.ns
+			ns += v.ns
+			cpu += v.cpuNS
+			own += v.packets
+			dropped += v.dropped
+			faults += v.faults.Minor + v.faults.Major
+			for _, l := range v.locks {
+				waited += l.waited
+				most = max(most, l.most)
+			}
+		}
+		packets += own
+		each = append(each, 1000*float64(own)/ns)
+		for _, l := range w.latency {
+			latency = append(latency, float64(l)/1000)
+		}
+	}
+	s.DurationUS = wall / float64(m.cores) / 1000
+	s.CPUNS["cores"] = cpu / float64(max(packets, 1))
+	s.DroppedMpps = 1000 * float64(dropped) / wall * float64(m.cores)
+	sorted := stats.Sorted(latency)
+	s.Latency = microbench.Latency{P50: sorted.Percentile(50), P99: sorted.Percentile(99)}
+	s.Utilisation = map[string]float64{"cores": math.Round(1e4*min(1, cpu/wall)) / 1e4}
+	s.Bottleneck = "cores"
+	if len(m.locks) > 0 {
+		share := min(1, waited/wall)
+		s.Utilisation["lock wait"] = math.Round(1e4*share) / 1e4
+		if share > 0.5 {
+			s.Bottleneck = "lock." + m.program.Locks[0].Name
+		}
+	}
+	if m.traffic.RateMpps > 0 && dropped == 0 {
+		s.Bottleneck = "offered rate"
+	}
+	s.Fairness = &microbench.Fairness{Least: slices.Min(each), Most: slices.Max(each), LongestWaitUS: most / 1000}
+	if faults > 0 {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%d page faults within measured windows", faults))
+	}
+	s.Conditions["clock"] = clockName
+	s.Conditions["lost when idle"] = fmt.Sprintf("%.1f %% of the time", 100*m.driver.idle)
+	if len(m.kernels) > 0 {
+		slices.Sort(m.kernels)
+		s.Conditions["instructions"] = strings.Join(slices.Compact(m.kernels), ", ")
+	}
+	if text := m.pagesGot(); text != "" {
+		s.Conditions["pages"] = text
+	}
+}
+
+// pagesGot says on what pages the arrays and rings lie.
+func (m *measurement) pagesGot() string {
+	var huge, resident, page int64
+	regions := slices.Concat(m.own, m.driver.arena.slots[:m.shared])
+	for _, r := range regions {
+		g, err := r.Pages()
+		if err != nil {
+			return ""
+		}
+		huge += g.HugeBytes
+		resident += g.Resident
+		page = max(page, g.Huge)
+	}
+	if resident == 0 {
+		return ""
+	}
+	if huge == 0 {
+		return "small pages only"
+	}
+	return fmt.Sprintf("%.0f %% on huge pages of %s", 100*float64(huge)/float64(resident), sizeText(page))
+}
+
+// excluded says whether the locks let one in at a time: their counters, which
+// only the holder adds to and not atomically, hold all sections.
+func (m *measurement) excluded() error {
+	for i, l := range m.locks {
+		if l.idiom == program.None {
+			continue
+		}
+		sections := int64(0)
+		for _, w := range m.workers {
+			sections += w.locks[i].total
+		}
+		if inside := l.inside(); inside != sections {
+			return fault.Checkf("lock %s (%s) let more than one in: %d sections, its counters saw %d", m.program.Locks[i].Name, l.idiom, sections, inside)
+		}
+	}
+	return nil
+}

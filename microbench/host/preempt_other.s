@@ -1,0 +1,3 @@
+//go:build !amd64 && !arm64
+
+// Lets the package declare functions that the runtime has.
