@@ -17,7 +17,6 @@ import (
 	_ "nicprof/experiments/cora"
 	_ "nicprof/microbench/bluefield"
 	_ "nicprof/microbench/host"
-	_ "nicprof/microbench/netif"
 	_ "nicprof/microbench/nfp"
 )
 
