@@ -41,10 +41,16 @@ func (t *target) open(c *cobra.Command) (microbench.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
+	var d microbench.Driver
 	if t.backend == microbench.Remote {
-		return remote.Open(c.Context(), b, t.remoteConfig(c))
+		d, err = remote.Open(c.Context(), b, t.remoteConfig(c))
+	} else {
+		d, err = microbench.Open(b, t.backend)
 	}
-	return microbench.Open(b, t.backend)
+	if err == nil && t.allowNoise {
+		d = microbench.AllowNoise(d)
+	}
+	return d, err
 }
 
 func complete(c *cobra.Command, flag string, f cobra.CompletionFunc) {
