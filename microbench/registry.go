@@ -56,10 +56,10 @@ func (r *Registry) Register(class string, f Factory) {
 func (r *Registry) Classes() []string { return slices.Sorted(maps.Keys(r.classes)) }
 
 // Open returns the driver of a board. The empty backend means native for a
-// host and emulated for the others. An unknown backend is an input fault, and
-// so is remote, which package remote opens for a machine that it is given; a
-// class without a driver, or a backend whose card or tools are absent, a
-// missing one that says what to install.
+// host and its interfaces, and emulated for the others. An unknown backend is an
+// input fault, and so is remote, which package remote opens for a machine that
+// it is given; a class without a driver, or a backend whose card or tools are
+// absent, a missing one that says what to install.
 func (r *Registry) Open(b *board.Board, backend string) (Driver, error) {
 	backend = DefaultBackend(b, backend)
 	if !slices.Contains(Backends, backend) {
@@ -87,7 +87,7 @@ func DefaultBackend(b *board.Board, backend string) string {
 	switch {
 	case backend != "":
 		return backend
-	case b.Class == "host":
+	case b.Class == "host" || b.Class == "netif":
 		return Native
 	}
 	return Emulated

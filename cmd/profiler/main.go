@@ -17,6 +17,7 @@ import (
 	_ "nicprof/experiments/cora"
 	_ "nicprof/microbench/bluefield"
 	_ "nicprof/microbench/host"
+	_ "nicprof/microbench/netif"
 	_ "nicprof/microbench/nfp"
 )
 

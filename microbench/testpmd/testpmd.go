@@ -39,6 +39,7 @@ type Config struct {
 	Queues    int      // receive and transmit queues of each port; 0: 1
 	Burst     int      // packets taken at once; 0: the program's default, 32
 	Mbufs     int      // packet buffers; 0: the program's default
+	TxBytes   int      // of the packets that Forward sends first, without check sequence; 0: the program's default, 64
 }
 
 // Args returns the command's arguments. A configuration that the program would
@@ -85,6 +86,9 @@ func (c Config) Args() ([]string, error) {
 	}
 	if c.Mbufs > 0 {
 		args = append(args, "--total-num-mbufs="+strconv.Itoa(c.Mbufs))
+	}
+	if c.TxBytes > 0 {
+		args = append(args, "--txpkts="+strconv.Itoa(c.TxBytes))
 	}
 	return args, nil
 }
