@@ -68,6 +68,9 @@ func (r *Registry) Open(b *board.Board, backend string) (Driver, error) {
 	if backend == Remote {
 		return nil, fault.Inputf("backend %s needs the machine that holds the board; give its address with --host USER@ADDR", backend)
 	}
+	if why := noHardware[b.Class]; backend == Native && why != "" {
+		return nil, fault.Missingf("board %s cannot be measured natively, only emulated: %s", b.Name, why)
+	}
 	f := r.classes[b.Class]
 	if f == nil {
 		return nil, fault.Missingf("no driver for board %s of class %q; this program drives %s",

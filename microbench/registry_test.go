@@ -42,6 +42,7 @@ func TestOpen(t *testing.T) {
 		"emulated":        {class: "toy", backend: Emulated},
 		"unknown backend": {"toy", "simulated", fault.Input, []string{`"simulated"`, "emulated, native, remote"}},
 		"remote":          {"toy", Remote, fault.Input, []string{"--host USER@ADDR"}},
+		"no hardware":     {"fpga", Native, fault.Missing, []string{"only emulated", "no public bitstream"}},
 		"no driver":       {"fpga", Emulated, fault.Missing, []string{`class "fpga"`, "drives nfp, toy"}},
 		"no tools":        {"nfp", Native, fault.Missing, []string{"nfp-hwinfo", "nfp-rtsym", "rtecli", "not in PATH", "--backend emulated"}},
 	} {

@@ -21,6 +21,11 @@ var nativeTools = map[string][]tool{
 	},
 }
 
+// noHardware says, by class, why nobody can measure such a board natively.
+var noHardware = map[string]string{
+	"fpga": "the sNIC of the SuperNIC paper has no public bitstream or RTL; its authors' repositories are github.com/WukLab, and opensmartnic/panic_with_cocotb has the RTL of PANIC, which runs in a simulator only",
+}
+
 func missingTools(class string) []tool {
 	var missing []tool
 	for _, t := range nativeTools[class] {
