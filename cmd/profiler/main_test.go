@@ -22,11 +22,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"nicprof/fit"
+	"nicprof/microbench/nfp/cardtest"
 	"nicprof/model"
 	"nicprof/program"
 )
 
-func TestMain(m *testing.M) { testscript.Main(tidy{m}, map[string]func(){"profiler": main}) }
+func TestMain(m *testing.M) {
+	cardtest.Run()
+	testscript.Main(tidy{m}, map[string]func(){"profiler": main})
+}
 
 // tidy removes what the tests share.
 type tidy struct{ *testing.M }
@@ -52,6 +56,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"card":  card,
 			"exits": exits,
 			"json":  jsonPaths,
 			"poll":  poll,
@@ -77,6 +82,20 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if fmt.Sprint(got) != args[0] {
 		ts.Fatalf("exit code %d (%v), want %s", got, err, args[0])
 	}
+}
+
+// card DIR puts the tools of a card that answers from the emulator on PATH, and
+// its state into DIR.
+func card(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: card DIR")
+	}
+	dir := ts.MkAbs(args[0])
+	bin := filepath.Join(dir, "bin")
+	ts.Check(os.MkdirAll(bin, 0o755))
+	ts.Check(cardtest.Install(bin))
+	ts.Setenv("PATH", bin+string(filepath.ListSeparator)+ts.Getenv("PATH"))
+	ts.Setenv(cardtest.Variable, dir)
 }
 
 // json FILE PATH... checks that FILE holds exactly one JSON document and that

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -42,7 +43,8 @@ func (a *app) measure() *cobra.Command {
 	var of workload
 	var ndr bool
 	var trial float64
-	var profileFile string
+	var profileFile, out string
+	var dryRun bool
 	c := &cobra.Command{
 		Use:   "measure --board B PROGRAM | --access SPEC...",
 		Short: "Measure one program on one board",
@@ -51,11 +53,15 @@ func (a *app) measure() *cobra.Command {
   profiler measure --board nfp --stateless 400 --base forward
   profiler measure --board nfp --base profiling --lock l:64:spin:empty --flows 1000
   profiler measure --board nfp --access emem:read:bulk:64:10 --ndr
-  profiler measure --board nfp --access emem:read:atomic:4:3:65536 --profile p.pb.gz`,
+  profiler measure --board nfp --access emem:read:atomic:4:3:65536 --profile p.pb.gz
+  profiler measure --board nfp --backend native --access emem:read:bulk:64:10 --dry-run`,
 		RunE: func(c *cobra.Command, args []string) error {
 			j, err := of.load(c, args)
 			if err != nil {
 				return err
+			}
+			if dryRun {
+				return a.measureCommands(c, &on, &of, j, out)
 			}
 			d, err := on.open(c)
 			if err != nil {
@@ -108,8 +114,29 @@ func (a *app) measure() *cobra.Command {
 	of.flags(c.Flags())
 	c.Flags().BoolVar(&ndr, "ndr", false, "search for the no-drop and the partial drop rate")
 	c.Flags().Float64Var(&trial, "trial-seconds", 0, "offer packets for this long in a trial (default: the driver's choice; 1 s with --ndr, or 2 ms simulated)")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "write the sources of a native card's firmware and print every command, without the card or its tools")
+	c.Flags().StringVarP(&out, "out", "o", "", "`DIR` of --dry-run (default runs/BOARD-measure-dry-run)")
 	c.Flags().StringVar(&profileFile, "profile", "", "write where time goes to `FILE.pb.gz` for go tool pprof")
 	return c
+}
+
+// measureCommands shows the commands of one native measurement.
+func (a *app) measureCommands(c *cobra.Command, on *target, of *workload, j job, out string) error {
+	b, d, err := on.dryRunner(c)
+	if err != nil {
+		return err
+	}
+	if d == nil {
+		return fault.Inputf("--dry-run shows the tools that drive a native card: it goes with --backend native and a board such as nfp")
+	}
+	if err := b.Check(j.program, of.cores, 0); err != nil {
+		return j.locate(err)
+	}
+	if out == "" {
+		out = filepath.Join("runs", b.Name+"-measure-dry-run")
+	}
+	w := microbench.Workload{Program: j.program, Traffic: j.traffic, Options: microbench.Options{Cores: of.cores, Seed: a.seed}}
+	return a.showDryRun(b, d, []microbench.Workload{w}, out)
 }
 
 func (a *app) printMeasurement(m *measurement) error {

@@ -46,7 +46,8 @@ print a summary. The directory gets manifest.json, samples.jsonl and model.json;
 an interrupted run keeps what it has measured and goes on with --resume.`,
 		Example: `  profiler run --board nfp
   profiler run --board nfp --suite quick --only stateless,cores --out r1
-  profiler run --board nfp --suite full --dry-run`,
+  profiler run --board nfp --suite full --dry-run
+  profiler run --board nfp --backend native --suite quick --dry-run --out card`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.sweep(c, &f) },
 	}
@@ -58,13 +59,22 @@ an interrupted run keeps what it has measured and goes on with --resume.`,
 	flags.BoolVar(&f.resume, "resume", false, "go on with a run that was interrupted")
 	flags.IntVar(&f.parallel, "parallel", 0, "`N` measurements at a time (default: one a processor)")
 	flags.StringVar(&f.shard, "shard", "", "part `K/N` of the plan, or auto in a job array")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be measured")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be measured; of a native card, write its firmware's sources to --out and print every command")
 	flags.BoolVar(&f.noFit, "no-fit", false, "measure only")
 	complete(c, "suite", cobra.FixedCompletions(microbench.Suites, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }
 
 func (a *app) sweep(c *cobra.Command, f *sweepFlags) error {
+	if f.dryRun {
+		b, d, err := f.dryRunner(c)
+		if err != nil {
+			return err
+		}
+		if d != nil {
+			return a.sweepCommands(b, d, f)
+		}
+	}
 	d, err := f.open(c)
 	if err != nil {
 		return err
@@ -138,6 +148,22 @@ func saveModel(m *model.Model, path string) error {
 		return fault.Inputf("cannot write the model: %w", err)
 	}
 	return nil
+}
+
+// sweepCommands shows the commands of a native sweep.
+func (a *app) sweepCommands(b *board.Board, d microbench.DryRunner, f *sweepFlags) error {
+	plan, err := microbench.Plan(b, f.suite, f.only, a.seed)
+	if err != nil {
+		return err
+	}
+	shard, err := microbench.ParseShard(f.shard, a.getenv)
+	if err != nil {
+		return err
+	}
+	if f.out == "" {
+		f.out = microbench.DefaultDir(b.Name, f.suite, a.seed) + "-dry-run"
+	}
+	return a.showDryRun(b, d, shard.Of(plan), f.out)
 }
 
 func (a *app) dryRun(b *board.Board, f *sweepFlags, shard microbench.Shard) error {
