@@ -12,8 +12,11 @@ import (
 	"nicprof/traffic"
 )
 
-// boardName is the board of Cora's experiments in the catalogue.
-const boardName = "nfp"
+// Boards of Cora's experiments in the catalogue.
+const (
+	boardName = "nfp"
+	socBoard  = "bluefield"
+)
 
 // bench collects the measurements of a figure, which then run together.
 type bench struct {
@@ -25,11 +28,14 @@ type bench struct {
 	samples   []microbench.Sample
 }
 
-// newBench opens the board. Precision and runs follow the scale: a quick figure
+// newBench opens Cora's Netronome board.
+func newBench(env experiments.Env, id string) (*bench, error) { return newBenchOn(env, id, boardName) }
+
+// newBenchOn opens a board. Precision and runs follow the scale: a quick figure
 // takes one replication a point, whose interval is that of its batches, a full
 // one as many as the driver's own precision wants.
-func newBench(env experiments.Env, id string) (*bench, error) {
-	d, err := env.Open(boardName)
+func newBenchOn(env experiments.Env, id, name string) (*bench, error) {
+	d, err := env.Open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -40,10 +46,13 @@ func newBench(env experiments.Env, id string) (*bench, error) {
 	return b, nil
 }
 
-// add plans a measurement of p and returns its index in samples. The key names
-// it within the figure; its random streams follow from the figure's seed, ID
-// and key.
-func (b *bench) add(key string, p program.Program) int {
+// add plans a measurement of p on all cores and returns its index in samples. The
+// key names it within the figure; its random streams follow from the figure's
+// seed, ID and key.
+func (b *bench) add(key string, p program.Program) int { return b.addOn(key, p, 0) }
+
+// addOn is add on so many cores.
+func (b *bench) addOn(key string, p program.Program, cores int) int {
 	p.Name = key
 	b.workloads = append(b.workloads, microbench.Workload{
 		Key:     key,
@@ -52,6 +61,7 @@ func (b *bench) add(key string, p program.Program) int {
 		Options: microbench.Options{
 			Seed:    sim.NewStream(b.env.Seed, b.id+"/"+key).Uint64() >> 11, // 53 bits, which JSON keeps
 			MaxRuns: b.runs,
+			Cores:   cores,
 		},
 	})
 	return len(b.workloads) - 1

@@ -113,7 +113,7 @@ func run(t *testing.T, id string, d microbench.Driver) report.Result {
 		t.Fatal(err)
 	}
 	res, err := f.Run(t.Context(), experiments.Env{Seed: 1, Scale: experiments.Quick, Open: func(name string) (microbench.Driver, error) {
-		if name != boardName {
+		if name != d.Board().Name {
 			t.Errorf("opened board %q", name)
 		}
 		return d, nil
