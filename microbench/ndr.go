@@ -116,7 +116,6 @@ type ndrSearch struct {
 	spent      float64 // s, as asked for
 	total      float64 // s, as measured
 	shortest   float64 // s, of the trials in the last phase
-	sent       float64 // Mpps, the most that a generator that fell short sent
 }
 
 // ndrTrial is the outcome of one trial.
@@ -125,6 +124,7 @@ type ndrTrial struct {
 	seconds   float64 // as asked
 	loss      float64 // share of packets lost; 1 when the generator fell short
 	forwarded float64 // Mpps
+	sent      float64 // Mpps, by a generator that fell short; 0: as asked
 }
 
 // errNDRBudget ends a phase that has used up the search's time.
@@ -231,16 +231,28 @@ func (s *ndrSearch) why(g NDRGoal, stopped bool) string {
 		text += "no rate was decided to pass: "
 	}
 	upper := s.at(s.phases[len(s.phases)-1], g.UpperMpps)
-	bad, worst := 0, 0.0
+	bad, short, worst, least := 0, 0, 0.0, math.Inf(1)
 	for _, t := range upper {
-		if worst = max(worst, t.loss); t.loss > g.LossRatio {
+		switch {
+		case t.sent > 0:
+			short++
+			least = min(least, t.sent)
+		case t.loss > g.LossRatio:
 			bad++
+			worst = max(worst, t.loss)
 		}
 	}
-	if worst == 1 && s.sent > 0 {
-		return fmt.Sprintf("%sat %.6g Mpps the generator sent no more than %.6g Mpps", text, g.UpperMpps, s.sent)
+	text += fmt.Sprintf("of %d trials at %.6g Mpps ", len(upper), g.UpperMpps)
+	if bad > 0 {
+		text += fmt.Sprintf("%d lost more, up to %.3g %%", bad, 100*worst)
 	}
-	return fmt.Sprintf("%sat %.6g Mpps %d of %d trials lost more, up to %.3g %%", text, g.UpperMpps, bad, len(upper), 100*worst)
+	if bad > 0 && short > 0 {
+		text += ", and "
+	}
+	if short > 0 {
+		text += fmt.Sprintf("%d sent less, down to %.6g Mpps: the generator cannot keep up", short, least)
+	}
+	return text
 }
 
 // narrow tries rates in a phase until the lowest that fails is within ndrWidth
@@ -304,7 +316,7 @@ func (s *ndrSearch) decide(ctx context.Context, ph ndrPhase, limit, rate float64
 			t.loss = sample.DroppedMpps / (sample.Mpps + sample.DroppedMpps)
 		}
 		if sent := sample.OfferedMpps; sent > 0 && sent < rate*(1-ndrWidth/2) {
-			t.loss, s.sent = 1, max(s.sent, sent) // no such rate was tried
+			t.loss, t.sent = 1, sent // no such rate was tried
 		}
 		s.trials = append(s.trials, t)
 		if seconds := sample.DurationUS / 1e6 / float64(max(1, sample.Runs)); ph.seconds == s.phases[len(s.phases)-1].seconds && (s.shortest == 0 || seconds < s.shortest) {
