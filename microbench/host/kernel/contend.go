@@ -50,25 +50,27 @@ type Spin struct {
 // Name is "spin".
 func (*Spin) Name() string { return "spin" }
 
-// Lock acquires.
-func (l *Spin) Lock() {
-	for atomic.SwapUint32(&l.held, 1) != 0 {
-		for atomic.LoadUint32(&l.held) != 0 {
-			pause()
+// Sections acquires, adds 1 to *counter and releases n times. It releases with
+// a sequentially consistent store, as all of Go's atomic stores are.
+func (l *Spin) Sections(counter *uint64, n int64) {
+	for ; n > 0; n-- {
+		if atomic.SwapUint32(&l.held, 1) != 0 {
+			l.wait()
 		}
+		*counter++
+		atomic.StoreUint32(&l.held, 0)
 	}
 }
 
-// Unlock releases, with a sequentially consistent store as all of Go's atomic
-// stores are.
-func (l *Spin) Unlock() { atomic.StoreUint32(&l.held, 0) }
-
-// Sections acquires, adds 1 to *counter and releases n times.
-func (l *Spin) Sections(counter *uint64, n int64) {
-	for ; n > 0; n-- {
-		l.Lock()
-		*counter++
-		l.Unlock()
+// wait acquires when the lock was held a moment ago.
+func (l *Spin) wait() {
+	for {
+		for atomic.LoadUint32(&l.held) != 0 {
+			pause()
+		}
+		if atomic.SwapUint32(&l.held, 1) == 0 {
+			return
+		}
 	}
 }
 
@@ -83,23 +85,20 @@ type Ticket struct {
 // Name is "ticket".
 func (*Ticket) Name() string { return "ticket" }
 
-// Lock acquires.
-func (l *Ticket) Lock() {
-	mine := atomic.AddUint32(&l.next, 1) - 1
-	for atomic.LoadUint32(&l.serving) != mine {
-		pause()
-	}
-}
-
-// Unlock releases, with a sequentially consistent store.
-func (l *Ticket) Unlock() { atomic.StoreUint32(&l.serving, l.serving+1) }
-
 // Sections acquires, adds 1 to *counter and releases n times.
 func (l *Ticket) Sections(counter *uint64, n int64) {
 	for ; n > 0; n-- {
-		l.Lock()
+		if mine := atomic.AddUint32(&l.next, 1) - 1; atomic.LoadUint32(&l.serving) != mine {
+			l.wait(mine)
+		}
 		*counter++
-		l.Unlock()
+		atomic.StoreUint32(&l.serving, l.serving+1)
+	}
+}
+
+func (l *Ticket) wait(mine uint32) {
+	for atomic.LoadUint32(&l.serving) != mine {
+		pause()
 	}
 }
 

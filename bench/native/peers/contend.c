@@ -1,0 +1,197 @@
+/*
+ * contend KIND CPU...
+ *
+ * One thread on each CPU, all at one cache line. KIND:
+ *   fetch-add       atomic addition of 1 to one word
+ *   spin, ticket    a lock around an addition to a plain counter, released by a
+ *                   sequentially consistent store and with a call for the pause
+ *                   between two polls, both as in Go
+ *   spin-tight, ticket-tight   the same as a C programmer has it: released by a
+ *                   release store, the pause within the loop
+ *   mutex           pthread_mutex
+ *
+ * On standard input:
+ *   run NS    answers with operations a second of all threads together, those
+ *             of the slowest and of the fastest thread, the part of the time in
+ *             which a thread was not on its processor, and the operations done
+ *             and counted, which differ if a lock let two in
+ *
+ * All threads work before the window of NS nanoseconds begins and after it
+ * ends; only whole batches inside it count.
+ */
+#define _GNU_SOURCE
+#include "peer.h"
+
+#define ALONE __attribute__((aligned(256)))
+enum { MAX = 1024, BATCH = 512, LEAD = 2000000, TAIL = 1000000 };
+
+static struct { ALONE uint32_t held; } spin;
+static struct { ALONE uint32_t next; uint32_t serving; } ticket; /* both in one line, as in Go */
+static struct { ALONE pthread_mutex_t mutex; } sleeper = { PTHREAD_MUTEX_INITIALIZER };
+static struct { ALONE uint64_t n; } counter;
+static struct { ALONE int threads; int ready; int64_t begin, window; } run;
+
+static struct worker {
+	ALONE pthread_t thread;
+	int cpu;
+	int64_t ops, first, last, all; /* counted in the window, its ends, and done in all */
+	int64_t wall, busy;
+	uint64_t found;
+} worker[MAX];
+
+static inline void pause_here(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb");
+#endif
+}
+
+/* pause_call takes the time of a call: how often a waiter polls decides how
+ * fast a contended line changes hands. */
+static __attribute__((noinline)) void pause_call(void) { pause_here(); }
+
+static uint64_t fetch_add(int64_t n)
+{
+	uint64_t sum = 0;
+
+	for (; n > 0; n--)
+		sum += __atomic_fetch_add(&counter.n, 1, __ATOMIC_SEQ_CST);
+	return sum;
+}
+
+#define SPIN(name, pause, release)                                                    \
+	static uint64_t name(int64_t n)                                               \
+	{                                                                             \
+		for (; n > 0; n--) {                                                  \
+			while (__atomic_exchange_n(&spin.held, 1, __ATOMIC_SEQ_CST))  \
+				while (__atomic_load_n(&spin.held, __ATOMIC_SEQ_CST)) \
+					pause();                                      \
+			counter.n++;                                                  \
+			__atomic_store_n(&spin.held, 0, release);                     \
+		}                                                                     \
+		return 0;                                                             \
+	}
+
+#define TICKET(name, pause, release)                                                                \
+	static uint64_t name(int64_t n)                                                             \
+	{                                                                                           \
+		for (; n > 0; n--) {                                                                \
+			uint32_t mine = __atomic_fetch_add(&ticket.next, 1, __ATOMIC_SEQ_CST);      \
+                                                                                                    \
+			while (__atomic_load_n(&ticket.serving, __ATOMIC_SEQ_CST) != mine)          \
+				pause();                                                            \
+			counter.n++;                                                                \
+			__atomic_store_n(&ticket.serving, ticket.serving + 1, release);             \
+		}                                                                                   \
+		return 0;                                                                           \
+	}
+
+SPIN(with_spin, pause_call, __ATOMIC_SEQ_CST)
+SPIN(with_spin_tight, pause_here, __ATOMIC_RELEASE)
+TICKET(with_ticket, pause_call, __ATOMIC_SEQ_CST)
+TICKET(with_ticket_tight, pause_here, __ATOMIC_RELEASE)
+
+static uint64_t with_mutex(int64_t n)
+{
+	for (; n > 0; n--) {
+		pthread_mutex_lock(&sleeper.mutex);
+		counter.n++;
+		pthread_mutex_unlock(&sleeper.mutex);
+	}
+	return 0;
+}
+
+static const struct { const char *name; uint64_t (*batch)(int64_t n); } kinds[] = {
+	{"fetch-add", fetch_add}, {"mutex", with_mutex},
+	{"spin", with_spin}, {"spin-tight", with_spin_tight},
+	{"ticket", with_ticket}, {"ticket-tight", with_ticket_tight},
+};
+static uint64_t (*batch)(int64_t n);
+
+static void *work(void *arg)
+{
+	struct worker *w = arg;
+	int64_t begin, end, t, from;
+
+	pin(w->cpu);
+	w->ops = w->first = w->last = w->all = 0;
+	if (__atomic_add_fetch(&run.ready, 1, __ATOMIC_SEQ_CST) == run.threads)
+		__atomic_store_n(&run.begin, now() + LEAD, __ATOMIC_SEQ_CST);
+	while (!(begin = __atomic_load_n(&run.begin, __ATOMIC_SEQ_CST)))
+		pause_here();
+	end = begin + run.window;
+	w->busy = -cpu_time();
+	from = t = now();
+	while (t < end + TAIL) {
+		int64_t start = t;
+
+		w->found += batch(BATCH);
+		t = now();
+		w->all += BATCH;
+		if (start >= begin && t <= end) {
+			if (!w->ops)
+				w->first = start;
+			w->ops += BATCH;
+			w->last = t;
+		}
+	}
+	w->wall = t - from;
+	w->busy += cpu_time();
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	char word[16];
+
+	if (argc < 3 || argc - 2 > MAX) {
+		fprintf(stderr, "usage: contend KIND CPU...\n");
+		return 2;
+	}
+	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+		if (!strcmp(argv[1], kinds[i].name))
+			batch = kinds[i].batch;
+	if (!batch) {
+		fprintf(stderr, "no kind %s\n", argv[1]);
+		return 2;
+	}
+	run.threads = argc - 2;
+	for (int i = 0; i < run.threads; i++)
+		worker[i].cpu = atoi(argv[i + 2]);
+
+	while (command(word, &run.window)) {
+		double rate = 0, slowest = 0, fastest = 0, lost = 0;
+		int64_t all = 0;
+
+		if (strcmp(word, "run")) {
+			fprintf(stderr, "no command %s\n", word);
+			return 2;
+		}
+		counter.n = 0;
+		run.ready = 0;
+		run.begin = 0;
+		for (int i = 0; i < run.threads; i++)
+			if (pthread_create(&worker[i].thread, NULL, work, &worker[i]))
+				die("pthread_create");
+		for (int i = 0; i < run.threads; i++) {
+			struct worker *w = &worker[i];
+
+			pthread_join(w->thread, NULL);
+			double own = w->ops ? w->ops * 1e9 / (w->last - w->first) : 0;
+			double away = 1 - (double)w->busy / w->wall;
+			rate += own;
+			all += w->all;
+			if (i == 0 || own < slowest)
+				slowest = own;
+			if (own > fastest)
+				fastest = own;
+			if (away > lost)
+				lost = away;
+		}
+		printf("%.1f %.1f %.1f %.6f %ld %lu\n", rate, slowest, fastest, lost, all, (unsigned long)counter.n);
+		fflush(stdout);
+	}
+	return 0;
+}
