@@ -9,6 +9,7 @@ import (
 	"nicprof/fit/validate"
 	"nicprof/internal/fault"
 	"nicprof/internal/table"
+	"nicprof/microbench"
 	"nicprof/model"
 )
 
@@ -22,12 +23,14 @@ func (a *app) validate() *cobra.Command {
 		Short: "Hold a model against measurements of random programs",
 		Long: `Measure random programs that no fit has seen, and predict them from a model.
 Exits with 1 when the mean absolute error or its 95th percentile is beyond the
-bounds.`,
+bounds. On real hardware every program is measured twice, and the difference is
+the noise floor: the least error that a model can have there.`,
 		Example: `  profiler validate --model runs/nfp-standard-1 --board nfp
-  profiler validate --model runs/nfp-standard-1 --board nfp --programs 50 --rule common`,
+  profiler validate --model runs/nfp-standard-1 --board nfp --programs 50 --rule common
+  profiler validate --model runs/host-standard-1 --board host`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if programs < 1 {
+			if programs < 1 && c.Flags().Changed("programs") {
 				return fault.Inputf("--programs %d: expected at least 1", programs)
 			}
 			if worst < 1 {
@@ -59,9 +62,16 @@ bounds.`,
 			if c.Flags().Changed("max-p95") {
 				p95 = maxP95
 			}
+			real := microbench.DefaultBackend(d.Board(), on.backend) != microbench.Emulated
+			if programs == 0 {
+				programs = 200
+				if real {
+					programs = 50
+				}
+			}
 			bar := a.progress("validating")
 			r, err := validate.Run(c.Context(), m, d, validate.Options{
-				Programs: programs, Seed: a.seed, Rule: rule, Parallel: parallel, Worst: worst, Progress: bar.count,
+				Programs: programs, Twice: real, Seed: a.seed, Rule: rule, Parallel: parallel, Worst: worst, Progress: bar.count,
 			})
 			bar.end()
 			if err != nil {
@@ -77,7 +87,7 @@ bounds.`,
 	flags := c.Flags()
 	flags.StringVarP(&modelPath, "model", "m", "", "model `FILE`, or the directory of a run")
 	flags.StringVar(&rule, "rule", "", "`RULE`: "+join(model.Rules))
-	flags.IntVar(&programs, "programs", 200, "`N` random programs")
+	flags.IntVar(&programs, "programs", 0, "`N` random programs (default 200; 50 on real hardware)")
 	flags.IntVar(&worst, "worst", 5, "list the `N` worst cases")
 	flags.IntVar(&parallel, "parallel", 0, "`N` measurements at a time (default: one a processor)")
 	flags.Float64Var(&maxError, "max-error", 0, "largest mean error, `PERCENT` (default 5; 12 for a host)")
@@ -106,6 +116,18 @@ func (a *app) printValidation(r *validate.Result, m *model.Model) error {
 		pct  float64
 	}{{"mean", r.Mean}, {"median", r.Median}, {"95th percentile", r.P95}, {"largest", r.Max}} {
 		t.Row(row.name, fmt.Sprintf("%.1f", row.pct))
+	}
+	if len(r.Kinds) > 1 {
+		for _, k := range r.Kinds {
+			t.Row(fmt.Sprintf("%s (%d), mean", k.Name, k.N), fmt.Sprintf("%.1f", k.Mean))
+		}
+	}
+	if n := r.Noise; n != nil {
+		t.Row("noise floor (measured twice), mean", fmt.Sprintf("%.1f", n.Mean))
+		t.Row("noise floor, 95th percentile", fmt.Sprintf("%.1f", n.P95))
+	}
+	for _, s := range r.Skipped {
+		a.note("left out %s: %s", s.Program, s.Reason)
 	}
 	worst := table.New("Worst cases", "predicted", "measured", "error %", "program: why")
 	for _, c := range r.Worst {

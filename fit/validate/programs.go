@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"nicprof/board"
+	"nicprof/microbench"
 	"nicprof/program"
 	"nicprof/sim"
 	"nicprof/traffic"
@@ -14,8 +15,12 @@ import (
 // one to six accesses over its memories, operations, modes, sizes, spans and
 // popularities, some with stateless work, on every base, and some with a lock
 // around accesses on the bases whose programs take locks. None is chosen for
-// being easy.
+// being easy. Those of a run-to-completion board are microbench.Mixes, by a stream
+// that no sweep draws from.
 func RandomPrograms(b *board.Board, n int, seed uint64) []program.Program {
+	if microbench.RunToCompletion(b) {
+		return microbench.Mixes(b, n, sim.NewStream(seed, "validate programs"))
+	}
 	g := generator{board: b, s: sim.NewStream(seed, "validate programs")}
 	out := make([]program.Program, 0, n)
 	for tries := 0; len(out) < n && tries < 100*n; tries++ {

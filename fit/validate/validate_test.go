@@ -221,3 +221,59 @@ func TestRunRefuses(t *testing.T) {
 		t.Errorf("a model that lacks a memory: %v", err)
 	}
 }
+
+// Measured twice, a program's rate is the mean of both, and their difference is
+// the noise floor; a machine too noisy for a few programs leaves these out, for
+// many it fails the check.
+func TestTwice(t *testing.T) {
+	b := nfp(t)
+	m := flat(b)
+	const spread = 0.08
+	d := &fake{b: b, m: m, err: func(u float64) float64 { return spread * (u - 0.5) }}
+	r, err := Run(t.Context(), m, d, Options{Programs: 100, Seed: 3, Twice: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Noise == nil || r.Noise.N != 100 {
+		t.Fatalf("noise floor %+v of 100 programs", r.Noise)
+	}
+	// two uniform errors of width s differ by s/3 on average, their mean is off by s/6
+	if got, want := r.Noise.Mean, 100*spread/3; math.Abs(got/want-1) > 0.2 {
+		t.Errorf("noise floor %.2f %%, want %.2f", got, want)
+	}
+	if got, want := r.Mean, 100*spread/6; math.Abs(got/want-1) > 0.2 {
+		t.Errorf("mean error %.2f %%, want %.2f", got, want)
+	}
+
+	for share, failed := range map[float64]bool{0.03: false, 0.4: true} {
+		n := 0
+		noisy := &failing{fake: d, fails: func() bool { n++; return float64(n%100) < 100*share }}
+		r, err := Run(t.Context(), m, noisy, Options{Programs: 100, Seed: 3, Twice: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Skipped) == 0 || r.N+len(r.Skipped) != 100 {
+			t.Errorf("%d measured and %d left out of 100", r.N, len(r.Skipped))
+		}
+		if err := r.Check(50, 50); (fault.KindOf(err) == fault.Check) != failed {
+			t.Errorf("%.0f %% of the measurements too noisy: %v", 100*share, err)
+		}
+	}
+	none := &failing{fake: d, fails: func() bool { return true }}
+	if _, err := Run(t.Context(), m, none, Options{Programs: 5, Seed: 3}); fault.KindOf(err) != fault.Check {
+		t.Errorf("nothing could be measured: %v", err)
+	}
+}
+
+// failing is a machine that is too noisy now and then.
+type failing struct {
+	*fake
+	fails func() bool
+}
+
+func (f *failing) Measure(ctx context.Context, p program.Program, t traffic.Traffic, o microbench.Options) (microbench.Sample, error) {
+	if f.fails() {
+		return microbench.Sample{}, fault.Checkf("machine too noisy")
+	}
+	return f.fake.Measure(ctx, p, t, o)
+}
