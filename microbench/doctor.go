@@ -122,7 +122,7 @@ func (r *Registry) doctor(ctx context.Context, b *board.Board, backend string, m
 			add(LevelMissing, err.Error(), "")
 		} else {
 			add(LevelOK, "the driver of class "+b.Class+" opens", "")
-			rep.Groups = measurable(b)
+			rep.Groups = measurable(d.Board()) // the machine's, where it is a template
 		}
 		if e, ok := d.(Examiner); ok && examine {
 			found, err := e.Examine(ctx)
