@@ -132,22 +132,36 @@ func (j *job) forceUnload() command {
 	return tool(loadTime, "nfp-nffw", "-n", strconv.Itoa(j.setup.Card), "unload")
 }
 
-// writeTable puts the program's numbers into the firmware's table, word by word.
+// words are the firmware's table when it is ready: the program's numbers, zeros,
+// and the word that says so.
+func (j *job) words() []uint32 {
+	words := make([]uint32, firmware.ReadyWord+1)
+	for i, p := range j.image.Params {
+		words[i] = p.Value
+	}
+	words[firmware.ReadyWord] = 1
+	return words
+}
+
+// writeTable puts them into the table, word by word, the last one last. Zeros
+// are there already.
 func (j *job) writeTable() []command {
 	if !j.image.Table {
 		return nil
 	}
 	var all []command
-	for i, p := range j.image.Params {
-		all = append(all, tool(askTime, "nfp-rtsym", "-n", strconv.Itoa(j.setup.Card),
-			fmt.Sprintf("%s:%d", firmware.Table, 4*i), fmt.Sprintf("0x%x", p.Value)))
+	for i, v := range j.words() {
+		if i < len(j.image.Params) || i == firmware.ReadyWord {
+			all = append(all, tool(askTime, "nfp-rtsym", "-n", strconv.Itoa(j.setup.Card),
+				fmt.Sprintf("%s:%d", firmware.Table, 4*i), fmt.Sprintf("0x%x", v)))
+		}
 	}
 	return all
 }
 
-// readTable reads them back.
+// readTable reads the whole table back.
 func (j *job) readTable() command {
-	return tool(askTime, "nfp-rtsym", "-n", strconv.Itoa(j.setup.Card), "-l", strconv.Itoa(4*len(j.image.Params)), firmware.Table+":0")
+	return tool(askTime, "nfp-rtsym", "-n", strconv.Itoa(j.setup.Card), "-l", strconv.Itoa(4*(firmware.ReadyWord+1)), firmware.Table+":0")
 }
 
 func hwinfoOf(s *Setup) command { return tool(askTime, "nfp-hwinfo", "-n", strconv.Itoa(s.Card)) }

@@ -338,13 +338,13 @@ func (d *native) fill(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	words, err := parseWords(text, len(j.image.Params))
+	words, err := parseWords(text, firmware.ReadyWord+1)
 	if err != nil {
 		return err
 	}
-	for i, p := range j.image.Params {
-		if words[i] != p.Value {
-			return fault.Checkf("nfp-rtsym: word %d of %s (%s) is %#x after %#x was written", i, firmware.Table, p.Word, words[i], p.Value)
+	for i, want := range j.words() {
+		if words[i] != want {
+			return fault.Checkf("nfp-rtsym: word %d of %s is %#x after %#x was written", i, firmware.Table, words[i], want)
 		}
 	}
 	return nil

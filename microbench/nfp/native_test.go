@@ -161,7 +161,7 @@ func TestImagesAreBuiltOnce(t *testing.T) {
 	}
 	at := -1
 	for _, command := range []string{"nfp4build", "rtecli -p 20206 design-load", "nfp-rtsym -n 0 _prof_table:0 0x1\n",
-		"nfp-rtsym -n 0 -l 12 _prof_table:0", "dpdk-testpmd", "nfp -n 0 -m mac -e show port stats 0 0-8", "rtecli -p 20206 design-unload"} {
+		"nfp-rtsym -n 0 _prof_table:60 0x1\n", "nfp-rtsym -n 0 -l 64 _prof_table:0", "dpdk-testpmd", "nfp -n 0 -m mac -e show port stats 0 0-8", "rtecli -p 20206 design-unload"} {
 		i := strings.Index(log[at+1:], command)
 		if i < 0 {
 			t.Fatalf("no %q after the command before it in\n%s", command, log)
@@ -245,7 +245,7 @@ func TestRefusedRates(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{
 		"unsaturated": {"offer", "5", "not saturated"},
 		"leak":        {"leak", "", "more packets left than came"},
-		"wrong table": {"stuck", "", "word 0 of _prof_table (accesses[0].per_packet, whole) is 0xdead"},
+		"wrong table": {"stuck", "", "word 0 of _prof_table is 0xdead after 0x2"},
 	} {
 		r := newRig(t)
 		d := r.open()

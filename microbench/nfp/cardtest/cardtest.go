@@ -405,6 +405,9 @@ func (c *card) send([]string) error {
 	if err := load(c.path(Loaded), &im); err != nil {
 		return fmt.Errorf("no firmware is loaded: %w", err)
 	}
+	if len(im.Spec.Table) > 0 && (im.Table == nil || im.Table[firmware.ReadyWord] != 1) {
+		return errors.New("the firmware's table is not ready")
+	}
 	m := regexp.MustCompile(`^net_pcap0,rx_pcap=(.*),infinite_rx=1$`).FindStringSubmatch(c.a.one("--vdev"))
 	if m == nil {
 		return fmt.Errorf("--vdev %s", c.a.one("--vdev"))

@@ -76,6 +76,11 @@ const (
 // a table, as nfp-rtsym lists it: Micro-C symbols get an underscore.
 const Table = "_prof_table"
 
+// ReadyWord is the word of the table that is set to 1 after the others. Until
+// then packets are forwarded and nothing else: one that strays in must not have
+// its context keep a table of zeros.
+const ReadyWord = tableWords - 1
+
 // Image is the sources of one firmware. Images of equal ID are the same
 // firmware: those of programs that differ only in Params.
 type Image struct {
@@ -154,7 +159,7 @@ func Generate(b *board.Board, p program.Program) (*Image, error) {
 	if err := g.generate(p); err != nil {
 		return nil, err
 	}
-	if len(g.data.Params) > tableWords {
+	if len(g.data.Params) > ReadyWord {
 		g = &generator{board: b, once: g.once}
 		if err := g.generate(p); err != nil {
 			return nil, err
@@ -180,6 +185,9 @@ type plugin struct {
 
 // TableWords is the table's length.
 func (plugin) TableWords() int { return tableWords }
+
+// ReadyWord is that of the table.
+func (plugin) ReadyWord() int { return ReadyWord }
 
 // OutWords numbers the words of the write transfer registers.
 func (d plugin) OutWords() []int {
