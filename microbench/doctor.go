@@ -122,7 +122,11 @@ func (r *Registry) doctor(ctx context.Context, b *board.Board, backend string, m
 			add(LevelMissing, err.Error(), "")
 		} else {
 			add(LevelOK, "the driver of class "+b.Class+" opens", "")
-			rep.Groups = measurable(d.Board()) // the machine's, where it is a template
+			found := d.Board() // of the machine, where b is a template
+			rep.Groups = measurable(found)
+			for _, note := range found.Notes[min(len(b.Notes), len(found.Notes)):] {
+				add(LevelOK, note, "")
+			}
 		}
 		if e, ok := d.(Examiner); ok && examine {
 			found, err := e.Examine(ctx)

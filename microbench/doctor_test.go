@@ -1,6 +1,8 @@
 package microbench
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -314,5 +316,59 @@ func TestProbeHere(t *testing.T) {
 		if c.pid == os.Getpid() {
 			t.Error("this process is among the other consumers")
 		}
+	}
+}
+
+// examined is a driver that looks at its machine.
+type examined struct {
+	*fakeDriver
+	found Examination
+	err   error
+}
+
+func (d examined) Examine(ctx context.Context) (Examination, error) {
+	if ctx.Err() != nil {
+		return Examination{}, ctx.Err()
+	}
+	return d.found, d.err
+}
+
+// TestExamine: what a driver finds out about its machine is in the report, in
+// words, as tables and as the groups of the board that it found, when that is
+// asked for.
+func TestExamine(t *testing.T) {
+	d := examined{fakeDriver: newFake(), found: Examination{
+		Findings: []Finding{{Level: LevelWarning, Text: "two levels cannot be told apart", Remedy: "none"}},
+		Tables:   []Table{{Title: "latency", Columns: []string{"bytes", "ns"}, Rows: [][]any{{"4 KiB", 1.5}}}},
+	}}
+	d.board.Notes = []string{"far: 1 GiB of it is seen"}
+	report := func(ctx context.Context, d Driver, examine bool) (Report, error) {
+		var r Registry
+		r.Register("toy", func(*board.Board, string) (Driver, error) { return d, nil })
+		template := testBoard()
+		template.Memories = nil
+		return r.doctor(ctx, template, Native, &machine{root: fstest.MapFS{}}, examine)
+	}
+	rep, err := report(t.Context(), d, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := toJSON(t, rep)
+	for _, want := range []string{"cannot be told apart", "far: 1 GiB", `"columns":["bytes","ns"],"rows":[["4 KiB",1.5]]`, `"single"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
+		}
+	}
+	if rep, err := report(t.Context(), d, false); err != nil || strings.Contains(toJSON(t, rep), "told apart") || rep.Tables != nil {
+		t.Errorf("examined without being asked: %+v, %v", rep, err)
+	}
+	d.err = errors.New("no memory to map")
+	if rep, err := report(t.Context(), d, true); err != nil || !rep.OK || !strings.Contains(toJSON(t, rep), "not examined: no memory to map") {
+		t.Errorf("an examination that fails: %+v, %v", rep, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := report(ctx, d, true); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
 	}
 }
