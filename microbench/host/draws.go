@@ -36,51 +36,82 @@ const (
 	increment  = 1442695040888963407
 )
 
-func newDraws(n, stride int64, popularity string, alpha float64, seed uint64) draws {
-	d := draws{state: seed, n: uint64(n), stride: uint64(stride)}
+// seeded returns the same draws from another state.
+func (d draws) seeded(seed uint64) draws {
+	d.state = seed
+	return d
+}
+
+func newDraws(n, stride int64, popularity string, alpha float64) draws {
+	d := draws{n: uint64(n), stride: uint64(stride)}
 	if popularity == "zipf" && n > 1 {
-		d.table = quantiles(traffic.NewZipf(n, alpha))
+		z := traffic.NewZipf(n, alpha)
+		d.table = quantiles(n, z.P, func(from int64, share float64) int64 { return beyond(z, from, alpha, share) })
 		d.step = coprime(d.n)
 	}
 	return d
 }
 
 // accessDraws are those of an access, resolved.
-func accessDraws(a *program.Access, seed uint64) draws {
-	return newDraws(a.Span, a.Stride, a.Popularity, a.Alpha, seed)
+func accessDraws(a *program.Access) draws {
+	return newDraws(a.Span, a.Stride, a.Popularity, a.Alpha)
 }
 
 // flowDraws are those of flows, the most popular first.
-func flowDraws(f *traffic.Flows, seed uint64) draws {
-	d := newDraws(int64(f.Count), 1, "", 0, seed)
-	if p := f.Sampler(); f.Shares != nil || f.Popularity == "zipf" && f.Count > 1 {
-		d.table, d.step = quantiles(p), 1
+func flowDraws(f *traffic.Flows) draws {
+	if f.Shares == nil {
+		d := newDraws(int64(f.Count), 1, f.Popularity, f.Alpha)
+		d.step = 1
+		return d
+	}
+	d := draws{n: uint64(f.Count), stride: 1, step: 1}
+	if f.Count > 1 {
+		d.table = quantiles(int64(f.Count), f.Sampler().P, nil)
 	}
 	return d
 }
 
-// quantiles returns the ranks at which the cumulative share of p reaches k/2^b.
-func quantiles(p traffic.Popularity) []uint64 {
-	const n = 1 << quantileBits
-	table := make([]uint64, n+1)
-	low := int64(0)
-	for k := 1; k < n; k++ {
-		// The least rank r whose Top(r) exceeds k/n is at or after the last one.
-		q := float64(k) / n
-		lo, hi := low, p.N()-1
-		for lo < hi {
-			mid := lo + (hi-lo)/2
-			if p.Top(mid+1) > q {
-				hi = mid
-			} else {
-				lo = mid + 1
-			}
+// headRanks are summed one by one; the ranks beyond follow the integral.
+const headRanks = 1 << 13
+
+// quantiles returns the ranks at which the cumulative share of n ranks of
+// probability p, in descending order, exceeds k/2^quantileBits. Where tail is
+// set it tells those beyond headRanks, from the share that they add.
+func quantiles(n int64, p func(int64) float64, tail func(from int64, share float64) int64) []uint64 {
+	const slots = 1 << quantileBits
+	table := make([]uint64, slots+1)
+	k, sum := 1, 0.0
+	r := int64(0)
+	for ; r < n && k < slots && (tail == nil || r < headRanks); r++ {
+		for sum += p(r); k < slots && sum > float64(k)/slots; k++ {
+			table[k] = uint64(r)
 		}
-		low = lo
-		table[k] = uint64(lo)
 	}
-	table[n] = uint64(p.N() - 1)
+	for ; k < slots; k++ {
+		table[k] = uint64(n - 1) // what rounding has left of the sum
+		if tail != nil && r < n {
+			table[k] = uint64(min(tail(r, float64(k)/slots-sum), n-1))
+		}
+	}
+	table[slots] = uint64(n - 1)
 	return table
+}
+
+// beyond is the rank at which the ranks from one on have added a share: the sum
+// of (r+1)^-alpha is there the integral from one half before to one half after,
+// to about 1e-9 of it.
+func beyond(z *traffic.Zipf, from int64, alpha, share float64) int64 {
+	low := float64(from) + 0.5
+	area := share * math.Pow(float64(from+1), -alpha) / z.P(from)
+	if math.Abs(1-alpha) < 1e-9 {
+		return int64(low*math.Exp(area) - 0.5)
+	}
+	e := 1 - alpha
+	x := math.Pow(math.Pow(low, e)+e*area, 1/e)
+	if !(x < float64(z.N())) { // past the end by rounding
+		return z.N() - 1
+	}
+	return int64(x - 0.5)
 }
 
 // coprime returns a factor near the golden ratio of n that shares no divisor

@@ -56,19 +56,22 @@ func (l *lockArray) inside() int64 {
 
 // lockUse is one worker's use of a lock array.
 type lockUse struct {
-	count lockCount
-	total int64 // sections in all
+	_      apartBytes
+	count  lockCount
+	total  int64 // sections in all
+	random draws // elements, where the flow does not choose
+	_      apartBytes
 }
 
 // locked is the step that takes an element of a lock around a section.
 func locked(l *lockArray, hash bool, use *lockUse, section []step, sleepNS float64, c clock, s *sim.Stream) step {
-	random := newDraws(int64(l.elements), 1, "", 0, s.Uint64())
+	use.random = newDraws(int64(l.elements), 1, "", 0).seeded(s.Uint64())
 	enter, leave := idiom(l.idiom, c.ticks(sleepNS))
 	counted := l.idiom != program.None
 	return func(w *worker, p unsafe.Pointer) {
 		element := uint64(w.flow) % l.elements
 		if hash {
-			element = random.next()
+			element = use.random.next()
 		}
 		word := l.at(element)
 		if waited := enter(word); waited > 0 {

@@ -179,6 +179,9 @@ func (m *measurement) build() error {
 	sizes := m.frameSizes()
 	m.own = make([]*linux.Region, m.cores)
 	slots := map[string]*linux.Region{}
+	drawn := map[*program.Access]draws{}
+	m.each(func(a *program.Access) { drawn[a] = accessDraws(a) })
+	flows := flowDraws(m.flows())
 	for id := range m.cores {
 		w := &worker{cpu: d.cpus[id], clock: d.clock, sleeps: m.has(program.Mutex)}
 		m.workers = append(m.workers, w)
@@ -226,7 +229,7 @@ func (m *measurement) build() error {
 					_, class := accessorOf(a.Op, a.Mode, a.Bytes)
 					m.kernels = append(m.kernels, class)
 				}
-				out = append(out, access(at.base, a, accessDraws(a, s.Uint64()), base.Index == "packet"))
+				out = append(out, access(at.base, a, drawn[a].seeded(s.Uint64()), base.Index == "packet"))
 			}
 			return out, nil
 		}
@@ -254,11 +257,11 @@ func (m *measurement) build() error {
 			w.windows[i].locks = make([]lockCount, len(w.locks))
 		}
 		w.latency = make([]float32, 0, latencies)
-		flows := flowDraws(m.flows(), s.Uint64())
+		arriving := flows.seeded(s.Uint64())
 		w.prepare = func() {
 			r.Touch(0, r.Size())
 			r.Collapse()
-			w.ring = newRing(r.Base(), sizes, &flows)
+			w.ring = newRing(r.Base(), sizes, arriving)
 			for _, a := range arrays {
 				if a.bytes <= warmBytes {
 					w.v += readLines(a.base, a.bytes)

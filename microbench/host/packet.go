@@ -37,16 +37,18 @@ const ringSlots = 256
 // filled by the generator (as a NIC would by DMA), received, processed, put on
 // the transmit ring, and drained, which fills it anew.
 type ring struct {
+	_      apartBytes
 	memory unsafe.Pointer
 	slot   int           // bytes from one slot to the next
 	sizes  []uint16      // of the frame in each slot, without its check sequence
 	tx     []descriptor  // filled by the program
 	head   int           // slot to receive next
-	flow   *draws        // of the packets that the generator makes
+	flow   draws         // of the packets that the generator makes
 	frame  [headers]byte // template
 	sum    uint32        // its header checksum without the source address, not folded
 	sent   int64         // frames drained
 	bytes  int64         // of them
+	_      apartBytes
 }
 
 // descriptor is one frame to be sent: its slot, its length, and the bytes of
@@ -69,7 +71,7 @@ func slotBytes(largest int) int {
 }
 
 // newRing lays frames of the sizes given into memory of ringSlots*slotBytes.
-func newRing(memory unsafe.Pointer, sizes []int, flow *draws) *ring {
+func newRing(memory unsafe.Pointer, sizes []int, flow draws) *ring {
 	largest := 0
 	for _, n := range sizes {
 		largest = max(largest, n)
@@ -81,7 +83,7 @@ func newRing(memory unsafe.Pointer, sizes []int, flow *draws) *ring {
 	f[offIP], f[offTTL], f[offProto] = 0x45, fullTTL, protoUDP
 	binary.BigEndian.PutUint32(f[offTarget:], 10<<24|200<<16|1)
 	binary.BigEndian.PutUint16(f[offUDP:], 4321)
-	binary.BigEndian.PutUint16(f[offUDP+2:], 4789)
+	binary.BigEndian.PutUint16(f[offUDP+2:], 9) // discard
 	for i := offIP; i < offUDP; i += 2 {
 		r.sum += uint32(binary.BigEndian.Uint16(f[i:]))
 	}

@@ -12,10 +12,16 @@ import (
 // A step is a part of the program on one frame.
 type step func(w *worker, p unsafe.Pointer)
 
+// apartBytes around what a worker writes while it runs keep the lines of others
+// away: two cache lines, since some processors fetch them in pairs. Without them
+// the allocator puts the state of two workers into one line, and the packets of
+// both take half as long again.
+type apartBytes [128]byte
+
 // worker runs the program on one core, packet by packet to completion. What it
-// writes while it runs is its own; the padding keeps its neighbours' lines away.
+// writes while it runs is its own.
 type worker struct {
-	_     [64]byte
+	_     apartBytes
 	cpu   int
 	clock clock
 	ring  *ring
@@ -48,7 +54,7 @@ type worker struct {
 
 	windows [mostWindows]window
 	opened  int // windows
-	_       [64]byte
+	_       apartBytes
 }
 
 // window is what a worker did in one measured interval.
@@ -111,16 +117,16 @@ func spin(n int, v uint64) uint64 {
 type control struct {
 	start  uint64 // ticks of the first window's start
 	length uint64 // ticks of a window, at least
-	_      [64]byte
+	_      apartBytes
 	stop   atomic.Bool
-	_      [64]byte
+	_      apartBytes
 	done   []progress // windows that each worker has finished
 }
 
 // progress is a counter on a line of its own, written once a window.
 type progress struct {
 	atomic.Int64
-	_ [56]byte
+	_ apartBytes
 }
 
 // measure runs windows until it is told to stop, and goes on after its last one
@@ -307,38 +313,46 @@ func (w *worker) tune(budget uint64) {
 	w.gapLeast = max(w.clock.ticks(gapNS), w.typical)
 }
 
+// stepState is what a step writes from packet to packet.
+type stepState struct {
+	_    apartBytes
+	rate rate
+	draw draws
+	_    apartBytes
+}
+
 // stateless is the step of the operations of one kind.
 func stateless(kind string, perPacket float64) step {
-	do, r := operations[kind], newRate(perPacket)
+	do, st := operations[kind], &stepState{rate: newRate(perPacket)}
 	if kind == program.Header {
 		return func(w *worker, p unsafe.Pointer) {
-			n := r.take()
+			n := st.rate.take()
 			w.v = do(p, n, w.v)
 			w.push = tagBytes * uint16(n&1)
 		}
 	}
-	return func(w *worker, p unsafe.Pointer) { w.v = do(p, r.take(), w.v) }
+	return func(w *worker, p unsafe.Pointer) { w.v = do(p, st.rate.take(), w.v) }
 }
 
-// access is the step of one access line.
+// access is the step of one access line; once draws one element a packet.
 func access(base unsafe.Pointer, a *program.Access, d draws, once bool) step {
-	k, _ := accessorOf(a.Op, a.Mode, a.Bytes)
-	r := newRate(a.PerPacket)
+	do, _ := accessorOf(a.Op, a.Mode, a.Bytes)
+	st := &stepState{rate: newRate(a.PerPacket), draw: d}
 	return func(w *worker, _ unsafe.Pointer) {
-		n := r.take()
-		if once && n > 0 { // one element a packet
-			d.fill(&w.at, 1)
-			for i := range w.at[1:min(n, chunk)] {
-				w.at[1+i] = w.at[0]
+		n := st.rate.take()
+		if once && n > 0 {
+			st.draw.fill(&w.at, 1)
+			for i := range w.at[:min(n, chunk)] {
+				w.at[i] = w.at[0]
 			}
 		}
 		for n > 0 {
-			m := min(n, chunk)
+			k := min(n, chunk)
 			if !once {
-				d.fill(&w.at, m)
+				st.draw.fill(&w.at, k)
 			}
-			w.v = k(base, &w.at, m, w.v)
-			n -= m
+			w.v = do(base, &w.at, k, w.v)
+			n -= k
 		}
 	}
 }
