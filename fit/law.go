@@ -18,7 +18,7 @@ const pageBytes = 4096
 // the samples that show it best.
 func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *resourceFit {
 	f := newFit(m, model.RuleCores)
-	law := &model.CoreLaw{LockMemory: m.Queueing.LockMemory}
+	law := &model.CoreLaw{LockMemory: m.Queueing.LockMemory, Apart: native(m)}
 	m.CoreLaw = law
 	if b != nil {
 		law.LockStride = int64(b.Locks.WordStride.Value)
@@ -69,6 +69,7 @@ func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *res
 		for k := range c.Miss {
 			f.restart(&c.Miss[k].US, weakPrior, 50)
 		}
+		f.restart(&c.TailUS, weakPrior, 50)
 		if c.Behind != "" {
 			f.restart(&c.SharedUS, weakPrior, 50)
 			f.restart(&c.WrittenUS, weakPrior, 50)
@@ -89,6 +90,7 @@ func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *res
 	f.params[len(f.params)-1].upper = 2
 	for i := range law.Locks {
 		f.restart(&law.Locks[i].TakeUS, weakPrior, 50)
+		f.restart(&law.Locks[i].MoveUS, weakPrior, 50)
 		f.restart(&law.Locks[i].HandUS, weakPrior, 50)
 		f.restart(&law.Locks[i].CrowdUS, weakPrior, 50)
 		if law.Locks[i].PauseUS.Value > 0 {
@@ -106,6 +108,11 @@ func coresOf(m *model.Model) float64 {
 		most = max(most, m.Bases[i].Cores)
 	}
 	return float64(most)
+}
+
+// native says whether samples were measured on real cores.
+func native(m *model.Model) bool {
+	return slices.Contains(m.Backends, microbench.Native) || slices.Contains(m.Backends, microbench.Remote)
 }
 
 // restart makes a value a parameter that starts at what it is.
@@ -299,6 +306,7 @@ func (g *lawStarts) caches() {
 			}
 			o.US.Value = max(there-here, 0.05*there)
 			c.Miss = append(c.Miss, o)
+			c.TailUS.Value = max(c.TailUS.Value, o.US.Value)
 		}
 		if next.SharedBy == 0 || next.SharedBy > mem.SharedBy || i == len(all)-2 {
 			c.Behind = next.Name
@@ -306,7 +314,7 @@ func (g *lawStarts) caches() {
 		}
 		g.law.Caches = append(g.law.Caches, c)
 	}
-	if !slices.Contains(g.m.Backends, microbench.Native) && !slices.Contains(g.m.Backends, microbench.Remote) {
+	if !native(g.m) {
 		return
 	}
 	const reach = 8 << 20 // of a second-level translation buffer of 2048 pages
@@ -316,6 +324,7 @@ func (g *lawStarts) caches() {
 		if us, ok := at(last, o); ok {
 			o.US.Value = 0.2 * us
 			c.Miss = append(c.Miss, o)
+			c.TailUS.Value = max(c.TailUS.Value, o.US.Value)
 		}
 	}
 	g.law.Caches = append(g.law.Caches, c)
@@ -406,7 +415,7 @@ func (g *lawStarts) locks(b *board.Board) {
 		if c.TakeUS.Value, ok = of(true); !ok {
 			c.TakeUS.Value = 0.02
 		}
-		c.HandUS.Value = c.TakeUS.Value
+		c.MoveUS.Value, c.HandUS.Value = 0.05, c.TakeUS.Value
 		if contended, ok := of(false); ok {
 			c.HandUS.Value = max(contended-c.TakeUS.Value, 0.1*contended)
 		}
@@ -461,6 +470,7 @@ func (f *resourceFit) touchesLaw(s *microbench.Sample) []int {
 			add(&c.Bytes)
 			add(&c.SharedUS)
 			add(&c.WrittenUS)
+			add(&c.TailUS)
 			ops(c.Miss)
 		}
 		for i := range law.Serial {
@@ -490,6 +500,7 @@ func (f *resourceFit) touchesLaw(s *microbench.Sample) []int {
 		for k := range law.Locks {
 			if c := &law.Locks[k]; c.Idiom == l.Idiom {
 				add(&c.TakeUS)
+				add(&c.MoveUS)
 				add(&c.HandUS)
 				add(&c.CrowdUS)
 				add(&c.PauseUS)

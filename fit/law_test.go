@@ -81,7 +81,7 @@ func coreTruth(t testing.TB, b *board.Board) *model.Model {
 			m.Composition = append(m.Composition, model.Group{Name: engine, Engines: []string{engine}})
 		}
 		if i < len(swept)-1 {
-			c := model.Cache{Name: mem.Name, Bytes: known(0.9 * float64(mem.Bytes)), LineBytes: 64, Cores: int(mem.SharedBy.Value), Miss: ops([]float64{0.002, 0.01, 0.04}[i])}
+			c := model.Cache{Name: mem.Name, Bytes: known(0.9 * float64(mem.Bytes)), LineBytes: 64, Cores: int(mem.SharedBy.Value), Miss: ops([]float64{0.002, 0.01, 0.04}[i]), TailUS: known([]float64{0.001, 0.03, 0.08}[i])}
 			if i > 0 {
 				c.Behind = swept[i+1].Name
 				c.SharedUS, c.WrittenUS = known([]float64{0, 0.001, 0.004}[i]), known([]float64{0, 0.0015, 0.007}[i])
@@ -90,7 +90,7 @@ func coreTruth(t testing.TB, b *board.Board) *model.Model {
 		}
 	}
 	for _, idiom := range []program.Idiom{program.Spin, program.Ticket, "sleep-200", "sleep-1000"} {
-		c := model.LockCost{Idiom: idiom, TakeUS: known(0.02), HandUS: known(0.06), CrowdUS: known(0.01)}
+		c := model.LockCost{Idiom: idiom, TakeUS: known(0.02), MoveUS: known(0.05), HandUS: known(0.06), CrowdUS: known(0.01)}
 		if cycles := model.SleepCycles(idiom); cycles > 0 {
 			c.PauseUS = known(cycles / b.ClockMHz.Value)
 		}

@@ -6,6 +6,7 @@ import "math"
 type population struct {
 	lines float64
 	rate  float64 // hits a packet of each line
+	taken float64 // times a packet that others take it out of the cache
 }
 
 // misses sets how many commands of each access miss its memory's cache, by
@@ -41,7 +42,7 @@ func (j *job) missesOf(mem *memoryIndex) {
 		if a.skewed() {
 			ps = a.ranks(ps, j.draws(a))
 		} else if j.firstUniform(k) == k {
-			ps = append(ps, population{a.cacheLines(), j.lineRate(k)})
+			ps = append(ps, population{lines: a.cacheLines(), rate: j.lineRate(k)})
 		}
 	}
 	t := characteristic(ps, capacity)
@@ -149,23 +150,27 @@ func (a *access) ranksIn(ps []population, draws, line float64) []population {
 			lines = count / perLine * weight
 			rate *= perLine
 		}
-		ps = append(ps, population{lines, rate})
+		ps = append(ps, population{lines: lines, rate: rate})
 		before = mass
 	}
 	return ps
 }
 
-// characteristic solves Σ lines·(1 − e^(−rate·t)) = capacity for t, packets.
-func characteristic(ps []population, capacity float64) float64 {
-	filled := func(t float64) float64 {
-		sum := 0.0
-		for _, p := range ps {
-			sum += p.lines * -math.Expm1(-p.rate*t)
-		}
-		return sum
+// filled is how many of the lines are in the cache that were hit within the last
+// t packets and not taken out since.
+func filled(ps []population, t float64) float64 {
+	sum := 0.0
+	for _, p := range ps {
+		all := p.rate + p.taken
+		sum += p.lines * (p.rate / all) * -math.Expm1(-all*t)
 	}
+	return sum
+}
+
+// characteristic solves filled = capacity for t, packets.
+func characteristic(ps []population, capacity float64) float64 {
 	lo, hi := 0.0, 1.0
-	for filled(hi) < capacity {
+	for filled(ps, hi) < capacity {
 		lo = hi
 		hi *= 4
 		if hi > 1e15 {
@@ -177,7 +182,7 @@ func characteristic(ps []population, capacity float64) float64 {
 		if lo > 0 {
 			mid = math.Sqrt(lo * hi)
 		}
-		if filled(mid) < capacity {
+		if filled(ps, mid) < capacity {
 			lo = mid
 		} else {
 			hi = mid

@@ -39,6 +39,9 @@ type CoreLaw struct {
 	Wait   Value      `json:"wait"` // of cores for each other at what they share, 0..1
 	Locks  []LockCost `json:"locks"`
 
+	// Apart says that each access line has an array of its own; else lines of one
+	// memory, span and stride share one.
+	Apart      bool   `json:"arrays_apart,omitempty"`
 	LockMemory string `json:"lock_memory,omitempty"`
 	LockStride int64  `json:"lock_stride,omitempty"` // bytes between lock words
 }
@@ -79,8 +82,10 @@ type OpShare struct {
 // Cache is a level that accesses hit or miss: a cache of lines, or a translation
 // buffer of pages. Bytes is the capacity that the working sets show, of one
 // instance that Cores cores share. Miss is what missing it adds to an access, on
-// its core; SharedUS the time of one missing line (Written, of a written one) at
-// what lies behind, which all cores share and which is called Behind.
+// its core, where misses follow each other; TailUS what a run of accesses waits
+// in the end if any of them missed. SharedUS is the time of one missing line
+// (Written, of a written one) at what lies behind, which all cores share and
+// which is called Behind.
 type Cache struct {
 	Name      string   `json:"name"`
 	Bytes     Value    `json:"bytes"`
@@ -88,17 +93,19 @@ type Cache struct {
 	Cores     int      `json:"cores"`
 	Behind    string   `json:"behind,omitempty"`
 	Miss      []OpTime `json:"miss"`
+	TailUS    Value    `json:"tail_us"`
 	SharedUS  Value    `json:"shared_us"`
 	WrittenUS Value    `json:"written_us"`
 }
 
 // LockCost is a lock idiom: TakeUS of the core to take and release a free lock
-// beside the access to its word, HandUS from one holder to the next that waits,
-// CrowdUS more for each further one that waits, PauseUS of a waiter between two
-// attempts.
+// beside misses of its word, MoveUS more if another core had it last, HandUS from
+// one holder to the next that waits, CrowdUS more for each further one that
+// waits, PauseUS of a waiter between two attempts.
 type LockCost struct {
 	Idiom   program.Idiom `json:"idiom"`
 	TakeUS  Value         `json:"take_us"`
+	MoveUS  Value         `json:"move_us"`
 	HandUS  Value         `json:"hand_us"`
 	CrowdUS Value         `json:"crowd_us"`
 	PauseUS Value         `json:"pause_us"`
@@ -259,10 +266,11 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 	j.lockWords(l)
 	j.rank(l)
 	for c := range l.Caches {
-		j.cacheMisses(&l.Caches[c], c, base.Lines.Value)
+		j.cacheMisses(c, base.Lines.Value)
 	}
 	work, stall, serial := parts[partBase]+parts[partStateless], 0.0, 0.0
 	var hold [maxLocks]float64
+	var run [maxCaches]float64 // misses of a packet that overlap
 	for k := range j.accesses {
 		a := &j.accesses[k]
 		own := 0.0
@@ -276,17 +284,21 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 			}
 			own *= a.PerPacket
 		}
-		away := 0.0
+		away, alone := 0.0, l.serial(a)
 		for c := range l.Caches {
 			cache := &l.Caches[c]
-			missing := a.PerPacket * a.miss[c]
-			if missing == 0 {
+			missing := a.miss[c]
+			if cache.LineBytes <= a.mem.LineBytes {
+				missing -= a.near + a.far // these come from another core
+			}
+			if missing *= a.PerPacket; missing <= 0 {
 				continue
 			}
 			lines := a.linesOf(cache.LineBytes)
 			t := missing * (1 + (lines-1)*l.NextLine.Value) * opTime(cache.Miss, a.Op, a.Mode)
 			parts[partMiss+c] += t
 			away += t
+			run[c] += (1 - alone) * missing
 			if at := l.behind[c]; at >= 0 {
 				shared := cache.SharedUS.Value
 				if a.Op != program.Read {
@@ -295,18 +307,28 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 				us[resFirst+at] += missing * lines * shared
 			}
 		}
-		if stolen := a.PerPacket * j.stolen(k) * j.distance(a) * opTime(l.Stolen, a.Op, a.Mode); stolen > 0 {
-			parts[partStolen] += stolen
-			away += stolen
+		if moved := a.PerPacket * (a.far + a.near*l.Near.Value); moved > 0 {
+			if a.word {
+				c, _ := l.lockCost(j.p.Locks[a.lock].Idiom)
+				moved *= c.MoveUS.Value
+			} else {
+				moved *= opTime(l.Stolen, a.Op, a.Mode)
+			}
+			parts[partStolen] += moved
+			away += moved
 		}
 		parts[partAccess] += own
-		alone := l.serial(a)
 		serial += alone * (own + away)
 		work += (1 - alone) * own
 		stall += (1 - alone) * away
 		if a.lock >= 0 {
 			hold[a.lock] += own + away
 		}
+	}
+	for c := range l.Caches {
+		tail := -math.Expm1(-run[c]) * l.Caches[c].TailUS.Value
+		parts[partMiss+c] += tail
+		stall += tail
 	}
 	us[resFirst+l.line] = j.hottestLine()
 	for i := range j.p.Locks {
@@ -436,66 +458,121 @@ func (j *job) scope(a *access) float64 {
 
 // cacheMisses sets how often an access of each array misses cache c, by Che's
 // approximation: a line is there if it was hit within the time in which the
-// cache's worth of distinct lines is hit. All arrays of the program, of all cores
-// that share the cache, compete for it, and so do their packet rings and tables
-// of draws.
-func (j *job) cacheMisses(c *Cache, at int, ring float64) {
+// cache's worth of distinct lines is hit, and if no core that does not share the
+// cache has changed it since. All arrays of the program, of all cores that share
+// the cache, compete for it, and so do their packet rings and tables of draws.
+func (j *job) cacheMisses(at int, ring float64) {
+	c := &j.x.law.Caches[at]
 	line := float64(c.LineBytes)
 	capacity := c.Bytes.Value / line
-	by := float64(j.cores)
-	if c.Cores > 0 {
-		by = min(by, float64(c.Cores))
-	}
+	by := j.sharers(at)
 	own := linesOfCache / line // of a core's ring and tables
-	total := by * ring * own
-	for k := range j.accesses {
-		a := &j.accesses[k]
-		if j.firstOfArray(k) == k {
-			total += max(1, by/j.scope(a)) * a.linesIn(line)
-		}
-		if a.skewed() && !a.word {
-			total += by * j.x.law.DrawLines.Value * own
-		}
-	}
-	if total <= capacity {
-		return // every miss is 0 from the start
-	}
+	table := j.x.law.DrawLines.Value * own
 	var buffer [128]population
 	ps := buffer[:0]
 	if ring > 0 {
-		ps = append(ps, population{by * ring * own, 1 / ring / own})
-	}
-	for k := range j.accesses {
-		if a, table := &j.accesses[k], j.x.law.DrawLines.Value*own; a.skewed() && !a.word && table > 0 {
-			ps = append(ps, population{by * table, a.PerPacket / table})
-		}
+		ps = append(ps, population{lines: by * ring * own, rate: 1 / ring / own})
 	}
 	for k := range j.accesses {
 		a := &j.accesses[k]
-		copies, hits := max(1, by/j.scope(a)), min(by, j.scope(a))
+		s := j.siblings(k, at)
+		copies := max(1, by/(s.own+s.out))
 		if a.skewed() {
 			for _, p := range a.ranked(line) {
-				ps = append(ps, population{p.lines * copies, p.rate * hits})
+				ps = append(ps, population{p.lines * copies, p.rate * s.own, p.rate * s.out * s.written})
 			}
-		} else if j.firstUniform(k) == k {
-			ps = append(ps, population{a.linesIn(line) * copies, hits * j.uniformRate(k, line)})
+			if !a.word && table > 0 {
+				ps = append(ps, population{lines: by * table, rate: a.PerPacket / table})
+			}
+		} else if j.lawArray(k, false) == k {
+			r := j.uniformRate(k, line)
+			ps = append(ps, population{a.linesIn(line) * copies, r * s.own, r * s.out * s.written})
 		}
 	}
-	t := characteristic(ps, capacity)
+	t := math.Inf(1)
+	if total := filled(ps, t); total > capacity {
+		t = characteristic(ps, capacity)
+	}
 	for k := range j.accesses {
 		a := &j.accesses[k]
-		hits := min(by, j.scope(a))
+		s := j.siblings(k, at)
 		if !a.skewed() {
-			a.miss[at] = math.Exp(-hits * j.uniformRate(j.firstUniform(k), line) * t)
+			a.seen(at, s, j.uniformRate(j.lawArray(k, false), line), t, 1)
 			continue
 		}
-		missed, all := 0.0, 0.0
+		all := 0.0
 		for _, p := range a.ranked(line) {
 			all += p.lines * p.rate
-			missed += p.lines * p.rate * math.Exp(-p.rate*hits*t)
 		}
-		a.miss[at] = missed / all
+		for _, p := range a.ranked(line) {
+			a.seen(at, s, p.rate, t, p.lines*p.rate/all)
+		}
 	}
+}
+
+// siblings are the cores that share an array, as one instance of a cache sees
+// them: own share the instance, next more the instance of the level beyond, and
+// out in all do not share it. far says that these lie beyond all private caches.
+type siblings struct {
+	own, next, out float64
+	far            bool
+	written        float64 // share of the array's accesses that change it
+}
+
+func (j *job) siblings(k, at int) siblings {
+	a := &j.accesses[k]
+	scope, by := j.scope(a), j.sharers(at)
+	s := siblings{own: min(scope, by)}
+	if j.x.law.Caches[at].LineBytes > a.mem.LineBytes {
+		s.own = min(scope, by) // a page's translation is not taken away
+		return s
+	}
+	beyond := float64(j.cores)
+	for c := at + 1; c < len(j.x.law.Caches); c++ {
+		if j.x.law.Caches[c].LineBytes == j.x.law.Caches[at].LineBytes {
+			beyond = j.sharers(c)
+			break
+		}
+	}
+	s.out = scope - s.own
+	s.next = min(scope, beyond) - s.own
+	s.far = beyond >= float64(j.cores) && j.cores > j.x.law.Tile
+	if s.out > 0 {
+		s.written = j.written(k)
+	}
+	return s
+}
+
+// seen adds, for a share of an access, how often it misses cache at, and how
+// often another core has taken the line: of a line hit at a rate by each core
+// whose array it is, in a cache of that characteristic time.
+func (a *access) seen(at int, s siblings, rate, t, share float64) {
+	// the line was touched last within t, by whom
+	within := func(cores float64) float64 { return -math.Expm1(-cores * rate * t) }
+	var here, taken float64
+	if a.Op == program.Read {
+		others := s.out * s.written
+		here = s.own / (s.own + others) * within(s.own+others)
+		others = s.next * s.written
+		taken = others / (s.own + others) * within(s.own+others)
+	} else {
+		here = s.own / (s.own + s.out) * within(s.own+s.out)
+		taken = s.next / (s.own + s.next) * within(s.own+s.next)
+	}
+	a.miss[at] += share * (1 - here)
+	if s.far {
+		a.far += share * taken
+	} else {
+		a.near += share * taken
+	}
+}
+
+// sharers is the number of cores in use that share one instance of a cache.
+func (j *job) sharers(at int) float64 {
+	if c := j.x.law.Caches[at].Cores; c > 0 {
+		return float64(min(j.cores, c))
+	}
+	return float64(j.cores)
 }
 
 // uniformRate is how often a packet hits one line of a uniform array, by all of
@@ -503,7 +580,7 @@ func (j *job) cacheMisses(c *Cache, at int, ring float64) {
 func (j *job) uniformRate(k int, line float64) float64 {
 	rate := 0.0
 	for o := range j.accesses {
-		if b := &j.accesses[o]; !b.skewed() && j.firstUniform(o) == k {
+		if b := &j.accesses[o]; !b.skewed() && j.lawArray(o, false) == k {
 			rate += b.PerPacket
 		}
 	}
@@ -511,35 +588,33 @@ func (j *job) uniformRate(k int, line float64) float64 {
 	return rate * min(1, max(1, line/float64(a.stride))/float64(a.span))
 }
 
-// stolen is the probability that another core has taken the line of access k
-// from a private cache that would have it: of a line that several cores write
-// with their accesses in random order.
-func (j *job) stolen(k int) float64 {
+// lawArray returns the first access to access k's array, of all or of its uniform
+// ones.
+func (j *job) lawArray(k int, skewed bool) int {
 	a := &j.accesses[k]
-	others := j.scope(a) - 1
-	if others <= 0 {
-		return 0
+	if a.word || j.x.law.Apart {
+		return k
 	}
+	for o := range k {
+		if b := &j.accesses[o]; b.mem == a.mem && b.span == a.span && b.stride == a.stride && !b.word && (skewed || !b.skewed()) {
+			return o
+		}
+	}
+	return k
+}
+
+// written is the share of the accesses to access k's array that change it.
+func (j *job) written(k int) float64 {
 	written, all := 0.0, 0.0
 	for o := range j.accesses {
-		if b := &j.accesses[o]; b.mem == a.mem && b.span == a.span && b.stride == a.stride && b.word == a.word {
+		if b := &j.accesses[o]; j.lawArray(o, true) == j.lawArray(k, true) {
 			all += b.PerPacket
 			if b.Op != program.Read {
 				written += b.PerPacket
 			}
 		}
 	}
-	hit := 1.0
-	for c := range j.x.law.Caches {
-		if cache := &j.x.law.Caches[c]; cache.Cores > 0 && cache.Cores < j.cores && cache.LineBytes <= a.mem.LineBytes {
-			hit = min(hit, 1-a.miss[c])
-		}
-	}
-	if a.Op != program.Read {
-		return hit * others / (others + 1)
-	}
-	others *= written / all
-	return hit * others / (others + 1)
+	return written / all
 }
 
 // distance is how long a line takes from core to core of those that share the
@@ -556,13 +631,13 @@ func (j *job) distance(a *access) float64 {
 func (j *job) hottestLine() float64 {
 	most := 0.0
 	for k := range j.accesses {
-		if j.firstOfArray(k) != k || j.accesses[k].word || j.scope(&j.accesses[k]) < 2 {
+		if j.lawArray(k, true) != k || j.accesses[k].word || j.scope(&j.accesses[k]) < 2 {
 			continue
 		}
 		us := 0.0
 		of := j.distance(&j.accesses[k]) * j.scope(&j.accesses[k]) / float64(j.cores)
 		for o := k; o < len(j.accesses); o++ {
-			if b := &j.accesses[o]; j.firstOfArray(o) == k {
+			if b := &j.accesses[o]; j.lawArray(o, true) == k {
 				us += of * b.PerPacket * b.footprint().hot * opTime(j.x.law.Line, b.Op, b.Mode)
 			}
 		}

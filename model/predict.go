@@ -104,6 +104,8 @@ type access struct {
 	lock    int                // index of the lock whose section it is in, or -1
 	missing float64            // misses of the cache a packet
 	miss    [maxCaches]float64 // of the rule cores: probability that an access misses the cache
+	near    float64            // and that another core has taken the line, of the same tile
+	far     float64            // or of another
 	word    bool               // of a lock, not of the program's arrays
 	byLine  [maxLines]ranking  // of a Zipf array
 }
