@@ -573,8 +573,8 @@ func wrap(s string, st text.Style, width vg.Length) []string {
 	return append(lines, line)
 }
 
-// legend is the key under the panels: entries in rows, or the colour scale of
-// a matrix.
+// legend is the key under the panels: entries in rows, and below them the colour
+// scale of a matrix.
 type legend struct {
 	rows   [][]entry
 	scale  *Matrix
@@ -603,10 +603,6 @@ func (f *Figure) legend(width vg.Length) legend {
 			all = addEntry(all, s)
 		}
 	}
-	if l.scale != nil {
-		l.height = rowHeight
-		return l
-	}
 	used := width + 1 // the first entry opens a row
 	for _, e := range all {
 		e.width = thumbWidth + style(8.5, ink).Width(e.name) + 18
@@ -617,6 +613,9 @@ func (f *Figure) legend(width vg.Length) legend {
 		l.rows[len(l.rows)-1] = append(l.rows[len(l.rows)-1], e)
 	}
 	l.height = vg.Length(rowHeight * len(l.rows))
+	if l.scale != nil {
+		l.height += rowHeight
+	}
 	return l
 }
 
@@ -640,10 +639,6 @@ func addEntry(all []entry, s Series) []entry {
 }
 
 func (l legend) draw(c draw.Canvas) {
-	if l.scale != nil {
-		l.drawScale(c)
-		return
-	}
 	y := c.Max.Y - rowHeight/2
 	for _, row := range l.rows {
 		var total vg.Length
@@ -667,12 +662,14 @@ func (l legend) draw(c draw.Canvas) {
 		}
 		y -= rowHeight
 	}
+	if l.scale != nil {
+		l.drawScale(c, y+rowHeight/2)
+	}
 }
 
-func (l legend) drawScale(c draw.Canvas) {
+func (l legend) drawScale(c draw.Canvas, top vg.Length) {
 	const steps, w = 40, 4
 	x0 := (c.Min.X+c.Max.X)/2 - steps*w/2
-	top := c.Max.Y
 	for i := range steps {
 		x := x0 + vg.Length(i*w)
 		r := vg.Rectangle{Min: vg.Point{X: x, Y: top - 10}, Max: vg.Point{X: x + w + 0.5, Y: top}} // no gap between the steps

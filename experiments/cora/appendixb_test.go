@@ -92,9 +92,8 @@ func TestAppendixBOfAnExactBoard(t *testing.T) {
 	}
 	matrix := res.Figure.Panels[len(res.Figure.Panels)-1].Matrix
 	for i, row := range matrix.Value {
-		// the cores' time adds up, so that each pair that tells is shared
-		for j, v := range row {
-			if j >= i && !math.IsNaN(v) && math.Abs(v-1) > 1e-6 {
+		for j, v := range row { // times add up
+			if j < i != math.IsNaN(v) || math.Abs(v-1) > 1e-6 {
 				t.Errorf("%s with %s: %v", matrix.Rows[i], matrix.Cols[j], v)
 			}
 		}
