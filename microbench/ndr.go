@@ -142,7 +142,7 @@ func (s *ndrSearch) warmUp(ctx context.Context) error {
 		final = ndrEmulatedSeconds
 	}
 	final = cmp.Or(final, ndrSeconds)
-	s.phases = []ndrPhase{{final / 20, 1}, {final / 5, 1}, {final, 1}, {final, ndrVotes}}
+	s.phases = []ndrPhase{{final / 20, 1}, {final / 5, 1}, {final, ndrVotes}}
 	if s.top == 0 {
 		full, err := s.measure(ctx, 0, final/5)
 		if err != nil {
