@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"nicprof/internal/fault"
 	"nicprof/program"
@@ -45,7 +46,8 @@ const (
 // rates that were tried, at most 0.5 % below the lowest rate that fails.
 // TrialSeconds is the length of the shortest of the trials that decided,
 // simulated time on an emulated board: the shorter a trial, the rarer the
-// losses that it misses. SearchSeconds is that of all trials together.
+// losses that it misses. SearchSeconds is that of all trials together, and
+// Contended the number of those that other work on the machine disturbed.
 type NDR struct {
 	NDRMpps       float64   `json:"ndr_mpps"`
 	PDRMpps       float64   `json:"pdr_mpps"`
@@ -53,6 +55,7 @@ type NDR struct {
 	TrialSeconds  float64   `json:"trial_seconds"`
 	Trials        int       `json:"trials"`
 	SearchSeconds float64   `json:"search_seconds"`
+	Contended     int       `json:"contended_trials,omitempty"`
 	Goals         []NDRGoal `json:"goals"`
 }
 
@@ -91,7 +94,7 @@ func FindNDR(ctx context.Context, d Driver, p program.Program, t traffic.Traffic
 		n.Goals = append(n.Goals, g)
 	}
 	n.NDRMpps, n.PDRMpps = n.Goals[0].Mpps, n.Goals[1].Mpps
-	n.TrialSeconds, n.Trials, n.SearchSeconds = s.shortest, s.count, s.total
+	n.TrialSeconds, n.Trials, n.SearchSeconds, n.Contended = s.shortest, s.count, s.total, s.contended
 	return n, nil
 }
 
@@ -116,6 +119,7 @@ type ndrSearch struct {
 	spent      float64 // s, as asked for
 	total      float64 // s, as measured
 	shortest   float64 // s, of the trials in the last phase
+	contended  int     // trials
 }
 
 // ndrTrial is the outcome of one trial.
@@ -183,6 +187,9 @@ func (s *ndrSearch) measure(ctx context.Context, rate, seconds float64) (Sample,
 	s.count++
 	s.spent += seconds
 	s.total += sample.DurationUS / 1e6
+	if slices.ContainsFunc(sample.Warnings, func(w string) bool { return strings.HasPrefix(w, "contended:") }) {
+		s.contended++
+	}
 	return sample, nil
 }
 

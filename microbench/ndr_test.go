@@ -101,6 +101,7 @@ type device struct {
 // trialLog is what a device was asked.
 type trialLog struct {
 	seconds float64
+	bursts  int
 	bad     map[float64]int // full-length trials with loss by rate
 }
 
@@ -126,6 +127,8 @@ func (d device) Measure(_ context.Context, _ program.Program, t traffic.Traffic,
 		}
 	}
 	if r.Float64() < d.burst*o.TrialSeconds {
+		s.Warnings = []string{"contended: by a burst"}
+		d.log.bursts++
 		lost += 0.02 * sent * r.Float64()
 	}
 	lost = min(sent, math.Ceil(lost))
@@ -176,8 +179,8 @@ func TestNDROneMpps(t *testing.T) {
 			if off > 0.005 || log.seconds > 36 || n.TrialSeconds != 1 {
 				t.Errorf("%s, seed %d, %v s: %+v", name, seed, log.seconds, n)
 			}
-			if math.Abs(n.SearchSeconds/log.seconds-1) > 1e-9 {
-				t.Errorf("%s: %v s of trials, reported %v", name, log.seconds, n.SearchSeconds)
+			if math.Abs(n.SearchSeconds/log.seconds-1) > 1e-9 || n.Contended != log.bursts {
+				t.Errorf("%s: %v s of trials, %d contended: reported %+v", name, log.seconds, log.bursts, n)
 			}
 		}
 		if high > low*1.005 {

@@ -103,6 +103,9 @@ func (a *app) measure() *cobra.Command {
 					return err
 				}
 				m.NDR = &n
+				if n.Contended > 0 {
+					m.Warnings = append(m.Warnings, fmt.Sprintf("contended: other work disturbed %d of the %d trials of the search: the rates found may be too low; stop other work", n.Contended, n.Trials))
+				}
 			}
 			if a.json {
 				return a.document(m)
