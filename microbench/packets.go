@@ -9,7 +9,7 @@ import (
 
 // Packets accounts for the packets of a measurement on a real interface, all
 // trials together: Sent = Received + the sum of Dropped + Unaccounted. A packet
-// counts as received once.
+// counts as received once, and not when it is damaged.
 type Packets struct {
 	Due         int64            `json:"due,omitempty"` // that the offered rate asked for; 0: saturating
 	Sent        int64            `json:"sent"`          // taken by the generator's interface

@@ -48,6 +48,9 @@ const (
 	// contended is the share of a trial in which its threads were ready and did
 	// not run, beyond which the trial is repeated, as often as there are trials.
 	contended = 0.1
+	// noisy is the robust spread of the trials' rates, relative, beyond which
+	// nothing is reported.
+	noisy = 0.15
 )
 
 // request is a measurement, checked and with the defaults written out.
@@ -58,11 +61,14 @@ type request struct {
 	trials    int
 	precision float64
 	seed      uint64
+
+	allowNoise bool
 }
 
 // Measure forwards packets in trials of o.TrialSeconds (0: 0.3 s), after a
 // short one that does not count, until the 95 % interval is within o.Precision
-// (0: 2 %) or o.MaxRuns (0: 5) are done. Sample.Packets accounts for every
+// (0: 2 %) or o.MaxRuns (0: 5) are done. Trials that differ too much are a
+// failed check unless o.AllowNoise is set. Sample.Packets accounts for every
 // packet; a loss below zero is a failed check, and one without a cause a
 // warning, of which Packets.Check makes a failed check.
 func (d *driver) Measure(ctx context.Context, p program.Program, t traffic.Traffic, o microbench.Options) (microbench.Sample, error) {
@@ -103,7 +109,7 @@ func (d *driver) request(p program.Program, t traffic.Traffic, o microbench.Opti
 	}
 	r := request{
 		program: d.board.Resolve(p), traffic: t, seed: o.Seed,
-		trial: defaultTrial, trials: o.MaxRuns, precision: o.Precision,
+		trial: defaultTrial, trials: o.MaxRuns, precision: o.Precision, allowNoise: o.AllowNoise,
 	}
 	known := false
 	for _, b := range d.board.Bases {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"nicprof/internal/fault"
 	"nicprof/internal/stats"
 	"nicprof/microbench"
 	"nicprof/sim"
@@ -31,6 +32,16 @@ func trials(ctx context.Context, r request, s *microbench.Sample, trial func(con
 			break
 		}
 	}
+	if slices.Max(rates(kept)) == 0 {
+		return fault.Checkf("nothing was forwarded in %d trials", len(kept))
+	}
+	if spread := stats.Spread(rates(kept)) / stats.Median(rates(kept)); len(kept) >= fewestTrials && spread > noisy {
+		text := fmt.Sprintf("the rates of %d trials vary by ±%.0f %%, more than ±%.0f %%: the machine is too noisy", len(kept), 100*spread, 100*noisy)
+		if !r.allowNoise {
+			return fault.Checkf("%s; stop other work, or add --allow-noise", text)
+		}
+		s.Warnings = append(s.Warnings, text)
+	}
 	summarise(r, s, kept, repeats)
 	return nil
 }
@@ -45,7 +56,7 @@ func rates(trials []outcome) []float64 {
 
 func precise(trials []outcome, relative float64) bool {
 	i := sim.Replications(rates(trials), 0.95)
-	return i.Half() <= relative*i.Mean
+	return i.Mean > 0 && i.Half() <= relative*i.Mean
 }
 
 // summarise fills in the sample.
