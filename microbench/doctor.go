@@ -42,6 +42,15 @@ type Examiner interface {
 	Examine(ctx context.Context) (Examination, error)
 }
 
+// Examine lets a driver examine its machine; one that is no Examiner finds
+// nothing.
+func Examine(ctx context.Context, d Driver) (Examination, error) {
+	if e, ok := d.(Examiner); ok {
+		return e.Examine(ctx)
+	}
+	return Examination{}, nil
+}
+
 // Examination is what an Examiner found.
 type Examination struct {
 	Findings []Finding
@@ -113,6 +122,9 @@ func (r *Registry) doctor(ctx context.Context, b *board.Board, backend string, m
 			add(LevelOK, "the tools of class "+b.Class+" are in PATH", "")
 		}
 	}
+	if rights := m.lacks(b.Class); backend == Native && len(rights) > 0 {
+		add(LevelMissing, "no right to measure on boards of class "+b.Class+": it takes "+strings.Join(rights, ", "), "run as root")
+	}
 	for _, t := range missing {
 		add(LevelMissing, t.name+", which "+t.use+", is not in PATH", "install the "+t.from)
 	}
@@ -128,8 +140,8 @@ func (r *Registry) doctor(ctx context.Context, b *board.Board, backend string, m
 				add(LevelOK, note, "")
 			}
 		}
-		if e, ok := d.(Examiner); ok && examine {
-			found, err := e.Examine(ctx)
+		if examine {
+			found, err := Examine(ctx, d)
 			if ctx.Err() != nil {
 				return rep, ctx.Err()
 			}
@@ -141,6 +153,9 @@ func (r *Registry) doctor(ctx context.Context, b *board.Board, backend string, m
 			}
 			rep.Tables = found.Tables
 		}
+	}
+	if !rep.OK {
+		rep.Groups = nil
 	}
 	if backend == Native {
 		rep.Machine = m.inspect()

@@ -728,27 +728,49 @@ var capabilities = []struct {
 	{39, "CAP_BPF", "loading XDP programs"},
 }
 
-func (m *machine) rights() []Finding {
-	status, ok := m.text("proc/self/status")
-	if !ok {
-		return nil
-	}
+// classRights are the capabilities that the native driver of a class cannot do
+// without.
+var classRights = map[string][]string{
+	"netif": {"CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_ADMIN"},
+}
+
+// held returns the capabilities of this process, a bit each.
+func (m *machine) held() (uint64, bool) {
+	status, _ := m.text("proc/self/status")
 	s, _ := keyed(status, "CapEff")
 	has, err := strconv.ParseUint(s, 16, 64)
-	if err != nil {
+	return has, err == nil
+}
+
+// lacks returns the capabilities that a class cannot do without and this
+// process has not.
+func (m *machine) lacks(class string) []string {
+	has, known := m.held()
+	var missing []string
+	for _, c := range capabilities {
+		if known && has>>c.bit&1 == 0 && slices.Contains(classRights[class], c.name) {
+			missing = append(missing, c.name)
+		}
+	}
+	return missing
+}
+
+func (m *machine) rights() []Finding {
+	has, known := m.held()
+	if !known {
 		return nil
 	}
 	var found []Finding
-	var held []string
+	var names []string
 	for _, c := range capabilities {
 		if has>>c.bit&1 == 1 {
-			held = append(held, c.name)
+			names = append(names, c.name)
 		} else {
 			found = append(found, warn("run as root, or setcap "+strings.ToLower(c.name)+"+ep", "%s is missing, for %s", c.name, c.use)...)
 		}
 	}
-	if len(held) == len(capabilities) {
-		found = fine("all rights: %s", strings.Join(held, ", "))
+	if len(names) == len(capabilities) {
+		found = fine("all rights: %s", strings.Join(names, ", "))
 	}
 	limits, _ := m.text("proc/self/limits")
 	if v, ok := parseLimit(limits, "Max locked memory"); ok && v != "unlimited" && has>>14&1 == 0 {

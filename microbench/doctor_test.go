@@ -48,6 +48,10 @@ func TestDoctor(t *testing.T) {
 		"unknown system": {class: "toy", proc: fstest.MapFS{}, ok: true, findings: []string{"ok: processors"}, absent: "load average"},
 		"garbled system": {class: "toy", proc: fstest.MapFS{"proc/loadavg": {Data: []byte("x\n")}, "proc/meminfo": {Data: []byte("MemAvailable: x kB\n")}},
 			ok: true, findings: []string{"ok: processors"}, absent: "of memory available"},
+		"no rights": {class: "netif", backend: Native, proc: fstest.MapFS{"proc/self/status": {Data: []byte("CapEff:\t0000000000002000\n")}},
+			findings: []string{"missing: it takes CAP_NET_ADMIN, CAP_SYS_ADMIN", "warning: CAP_BPF"}},
+		"rights": {class: "netif", backend: Native, proc: fstest.MapFS{"proc/self/status": {Data: []byte("CapEff:\t000001ffffffffff\n")}},
+			ok: true, findings: []string{"ok: all rights"}},
 		"no driver":  {class: "fpga", proc: idle, findings: []string{`missing: class "fpga"`}},
 		"no tools":   {class: "nfp", backend: Native, proc: idle, findings: []string{"missing: nfp-hwinfo", "missing: install the Netronome SDK 6"}},
 		"some tools": {class: "nfp", backend: Native, tools: all[:2], proc: idle, findings: []string{"missing: nfp-rtsym"}, absent: "nfp-hwinfo"},
@@ -56,7 +60,9 @@ func TestDoctor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			installTools(t, c.tools...)
 			r := toyRegistry()
-			r.Register("nfp", func(*board.Board, string) (Driver, error) { return newFake(), nil })
+			for _, class := range []string{"nfp", "netif"} {
+				r.Register(class, func(*board.Board, string) (Driver, error) { return newFake(), nil })
+			}
 			b := testBoard()
 			b.Class = c.class
 			rep, err := r.doctor(t.Context(), b, c.backend, &machine{root: c.proc}, true)
