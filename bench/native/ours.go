@@ -77,8 +77,7 @@ func pageText(huge, size, page int64) string {
 	return fmt.Sprintf("%.0f %% huge", 100*float64(huge)/float64(size))
 }
 
-// ourStream measures a streaming kernel: laps over arrays of its own, one call a
-// lap as likwid-bench does, for d. Bandwidth in GB/s.
+// ourStream measures a streaming kernel: laps over arrays of its own, for d. Bandwidth in GB/s.
 func ourStream(s kernel.Stream, each int64, pages linux.Pages, cpu int, d time.Duration) (reading, error) {
 	var arrays [][]byte
 	var got string
@@ -99,7 +98,7 @@ func ourStream(s kernel.Stream, each int64, pages linux.Pages, cpu int, d time.D
 		laps, one := int64(0), time.Duration(0)
 		for laps = 1; ; laps *= 2 {
 			begin := time.Now()
-			if err := lap(s, laps, arrays); err != nil {
+			if _, _, err := s.Run(laps, arrays...); err != nil {
 				return err
 			}
 			if one = time.Since(begin); laps > 1 && one > 100*time.Microsecond || one > d/4 {
@@ -109,25 +108,16 @@ func ourStream(s kernel.Stream, each int64, pages linux.Pages, cpu int, d time.D
 		var moved int64
 		begin := time.Now()
 		for time.Since(begin) < d {
-			if err := lap(s, laps, arrays); err != nil {
+			_, n, err := s.Run(laps, arrays...)
+			if err != nil {
 				return err
 			}
-			moved += laps * each * int64(len(arrays))
+			moved += n
 		}
 		bandwidth = float64(moved) / time.Since(begin).Seconds() / 1e9
 		return nil
 	})
 	return reading{bandwidth, lost, got}, err
-}
-
-// lap goes laps times over the arrays, one call a lap.
-func lap(s kernel.Stream, laps int64, arrays [][]byte) error {
-	for range laps {
-		if _, _, err := s.Run(1, arrays...); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // fill writes 1.0 to all elements, as likwid-bench initialises its vectors.

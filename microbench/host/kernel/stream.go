@@ -54,9 +54,9 @@ const (
 // bytes: no kernel takes longer steps.
 const Block = 256
 
-// streamFunc is a kernel: reps laps over n bytes of up to three arrays. It
+// streamFunc is a kernel: one lap over n bytes of each of up to three arrays. It
 // returns the sum of all words read, modulo 2⁶⁴, if it reads, else 0.
-type streamFunc func(a, b, c unsafe.Pointer, n, reps int64) uint64
+type streamFunc func(a, b, c unsafe.Pointer, n int64) uint64
 
 // Stream is a streaming kernel.
 type Stream struct {
@@ -87,7 +87,8 @@ func Find(op Op, class Class) (Stream, bool) {
 }
 
 // Run goes reps times over the arrays (a, b and c of the operation), all of one
-// length, a multiple of Block, aligned to 64 B and apart from each other. It
+// length, a multiple of Block, aligned to 64 B and apart from each other. Each lap is
+// a call of the kernel, as in likwid-bench: in small arrays it shows. Run
 // returns reps times the sum of the 8-byte words of a, modulo 2⁶⁴, if the
 // operation is Read, else 0, and the bytes moved.
 func (s Stream) Run(reps int64, arrays ...[]byte) (sum uint64, moved int64, err error) {
@@ -108,68 +109,63 @@ func (s Stream) Run(reps int64, arrays ...[]byte) (sum uint64, moved int64, err 
 		}
 		p[i] = unsafe.Pointer(unsafe.SliceData(a))
 	}
-	if n == 0 || reps == 0 {
+	if n == 0 {
 		return 0, 0, nil
 	}
-	return s.run(p[0], p[1], p[2], int64(n), reps), reps * int64(n) * int64(len(arrays)), nil
+	for range reps {
+		sum += s.run(p[0], p[1], p[2], int64(n))
+	}
+	return sum, reps * int64(n) * int64(len(arrays)), nil
 }
 
 // words returns n bytes at p as 8-byte elements.
 func words[T uint64 | float64](p unsafe.Pointer, n int64) []T { return unsafe.Slice((*T)(p), n/8) }
 
-func readGo(a, _, _ unsafe.Pointer, n, reps int64) uint64 {
+func readGo(a, _, _ unsafe.Pointer, n int64) uint64 {
 	var s0, s1, s2, s3 uint64
-	for range reps {
-		for w := words[uint64](a, n); len(w) >= 8; w = w[8:] {
-			s0 += w[0]
-			s1 += w[1]
-			s2 += w[2]
-			s3 += w[3]
-			s0 += w[4]
-			s1 += w[5]
-			s2 += w[6]
-			s3 += w[7]
-		}
+	for w := words[uint64](a, n); len(w) >= 8; w = w[8:] {
+		s0 += w[0]
+		s1 += w[1]
+		s2 += w[2]
+		s3 += w[3]
+		s0 += w[4]
+		s1 += w[5]
+		s2 += w[6]
+		s3 += w[7]
 	}
 	return s0 + s1 + s2 + s3
 }
 
-func writeGo(a, _, _ unsafe.Pointer, n, reps int64) uint64 {
-	for range reps {
-		for w := words[float64](a, n); len(w) >= 8; w = w[8:] {
-			w[0] = one
-			w[1] = one
-			w[2] = one
-			w[3] = one
-			w[4] = one
-			w[5] = one
-			w[6] = one
-			w[7] = one
-		}
+func writeGo(a, _, _ unsafe.Pointer, n int64) uint64 {
+	for w := words[float64](a, n); len(w) >= 8; w = w[8:] {
+		w[0] = one
+		w[1] = one
+		w[2] = one
+		w[3] = one
+		w[4] = one
+		w[5] = one
+		w[6] = one
+		w[7] = one
 	}
 	return 0
 }
 
-func copyGo(a, b, _ unsafe.Pointer, n, reps int64) uint64 {
-	for range reps {
-		from := words[uint64](b, n)
-		for to := words[uint64](a, n); len(to) >= 4 && len(from) >= 4; to, from = to[4:], from[4:] {
-			w0, w1, w2, w3 := from[0], from[1], from[2], from[3]
-			to[0], to[1], to[2], to[3] = w0, w1, w2, w3
-		}
+func copyGo(a, b, _ unsafe.Pointer, n int64) uint64 {
+	from := words[uint64](b, n)
+	for to := words[uint64](a, n); len(to) >= 4 && len(from) >= 4; to, from = to[4:], from[4:] {
+		w0, w1, w2, w3 := from[0], from[1], from[2], from[3]
+		to[0], to[1], to[2], to[3] = w0, w1, w2, w3
 	}
 	return 0
 }
 
-func triadGo(a, b, c unsafe.Pointer, n, reps int64) uint64 {
-	for range reps {
-		x, y := words[float64](b, n), words[float64](c, n)
-		for to := words[float64](a, n); len(to) >= 4 && len(x) >= 4 && len(y) >= 4; to, x, y = to[4:], x[4:], y[4:] {
-			to[0] = x[0] + triadScale*y[0]
-			to[1] = x[1] + triadScale*y[1]
-			to[2] = x[2] + triadScale*y[2]
-			to[3] = x[3] + triadScale*y[3]
-		}
+func triadGo(a, b, c unsafe.Pointer, n int64) uint64 {
+	x, y := words[float64](b, n), words[float64](c, n)
+	for to := words[float64](a, n); len(to) >= 4 && len(x) >= 4 && len(y) >= 4; to, x, y = to[4:], x[4:], y[4:] {
+		to[0] = x[0] + triadScale*y[0]
+		to[1] = x[1] + triadScale*y[1]
+		to[2] = x[2] + triadScale*y[2]
+		to[3] = x[3] + triadScale*y[3]
 	}
 	return 0
 }

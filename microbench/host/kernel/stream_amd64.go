@@ -26,52 +26,52 @@ func processorStreams() []Stream {
 }
 
 //go:noescape
-func readScalar(a, b, c unsafe.Pointer, n, reps int64) uint64
+func readScalar(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func readAVX2(a, b, c unsafe.Pointer, n, reps int64) uint64
+func readAVX2(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func readAVX512(a, b, c unsafe.Pointer, n, reps int64) uint64
+func readAVX512(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func writeScalar(a, b, c unsafe.Pointer, n, reps int64) uint64
+func writeScalar(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func writeAVX2(a, b, c unsafe.Pointer, n, reps int64) uint64
+func writeAVX2(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func writeAVX512(a, b, c unsafe.Pointer, n, reps int64) uint64
+func writeAVX512(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func writeNTSSE2(a, b, c unsafe.Pointer, n, reps int64) uint64
+func writeNTSSE2(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func writeNTAVX2(a, b, c unsafe.Pointer, n, reps int64) uint64
+func writeNTAVX2(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func writeNTAVX512(a, b, c unsafe.Pointer, n, reps int64) uint64
+func writeNTAVX512(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func copyScalar(a, b, c unsafe.Pointer, n, reps int64) uint64
+func copyScalar(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func copyAVX2(a, b, c unsafe.Pointer, n, reps int64) uint64
+func copyAVX2(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func copyAVX512(a, b, c unsafe.Pointer, n, reps int64) uint64
+func copyAVX512(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func copyNTAVX2(a, b, c unsafe.Pointer, n, reps int64) uint64
+func copyNTAVX2(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func copyNTAVX512(a, b, c unsafe.Pointer, n, reps int64) uint64
+func copyNTAVX512(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func triadScalar(a, b, c unsafe.Pointer, n, reps int64) uint64
+func triadScalar(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func triadAVX2(a, b, c unsafe.Pointer, n, reps int64) uint64
+func triadAVX2(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func triadAVX512(a, b, c unsafe.Pointer, n, reps int64) uint64
+func triadAVX512(a, b, c unsafe.Pointer, n int64) uint64

@@ -1,41 +1,35 @@
 #include "textflag.h"
 
-// Each kernel is func(a, b, c unsafe.Pointer, n, reps int64) uint64 with n > 0, a
-// multiple of 256, and reps > 0. An index runs from -n to 0, so that the
-// addition that moves it on also ends the loop. As many registers a step as
-// likwid-bench's kernels of the same class use.
+// Each kernel is func(a, b, c unsafe.Pointer, n int64) uint64 with n > 0, a multiple
+// of 256. An index runs from -n to 0, so that the addition that moves it on
+// also ends the loop. As many registers a step as likwid-bench's kernels of the
+// same class use.
 
 #define ENTER \
 	MOVQ a+0(FP), DI \
 	MOVQ b+8(FP), SI \
 	MOVQ c+16(FP), BX \
-	MOVQ n+24(FP), CX \
-	MOVQ reps+32(FP), R8 \
-	ADDQ CX, DI \
-	ADDQ CX, SI \
-	ADDQ CX, BX \
-	NEGQ CX
+	MOVQ n+24(FP), AX \
+	ADDQ AX, DI \
+	ADDQ AX, SI \
+	ADDQ AX, BX \
+	NEGQ AX
 
 #define NEXT(bytes) \
 	ADDQ $bytes, AX \
-	JNE  loop \
-	DECQ R8 \
-	JNE  lap
+	JNE  loop
 
 DATA one<>+0(SB)/8, $1.0
 GLOBL one<>(SB), RODATA|NOPTR, $8
 DATA three<>+0(SB)/8, $3.0
 GLOBL three<>(SB), RODATA|NOPTR, $8
 
-TEXT ·readScalar(SB), NOSPLIT, $0-48
+TEXT ·readScalar(SB), NOSPLIT, $0-40
 	ENTER
 	PXOR X0, X0
 	PXOR X1, X1
 	PXOR X2, X2
 	PXOR X3, X3
-
-lap:
-	MOVQ CX, AX
 	PCALIGN $32
 
 loop:
@@ -59,18 +53,15 @@ loop:
 	PADDQ X1, X0
 	PADDQ X3, X2
 	PADDQ X2, X0
-	MOVQ X0, ret+40(FP)
+	MOVQ X0, ret+32(FP)
 	RET
 
-TEXT ·readAVX2(SB), NOSPLIT, $0-48
+TEXT ·readAVX2(SB), NOSPLIT, $0-40
 	ENTER
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 	VPXOR Y2, Y2, Y2
 	VPXOR Y3, Y3, Y3
-
-lap:
-	MOVQ CX, AX
 	PCALIGN $32
 
 loop:
@@ -87,18 +78,15 @@ loop:
 	VPSRLDQ $8, X0, X1
 	VPADDQ X1, X0, X0
 	VZEROUPPER
-	MOVQ X0, ret+40(FP)
+	MOVQ X0, ret+32(FP)
 	RET
 
-TEXT ·readAVX512(SB), NOSPLIT, $0-48
+TEXT ·readAVX512(SB), NOSPLIT, $0-40
 	ENTER
 	VPXORQ Z0, Z0, Z0
 	VPXORQ Z1, Z1, Z1
 	VPXORQ Z2, Z2, Z2
 	VPXORQ Z3, Z3, Z3
-
-lap:
-	MOVQ CX, AX
 	PCALIGN $32
 
 loop:
@@ -117,15 +105,12 @@ loop:
 	VPSRLDQ $8, X0, X1
 	VPADDQ X1, X0, X0
 	VZEROUPPER
-	MOVQ X0, ret+40(FP)
+	MOVQ X0, ret+32(FP)
 	RET
 
-TEXT ·writeScalar(SB), NOSPLIT, $0-48
+TEXT ·writeScalar(SB), NOSPLIT, $0-40
 	ENTER
 	MOVSD one<>(SB), X0
-
-lap:
-	MOVQ CX, AX
 	PCALIGN $32
 
 loop:
@@ -135,15 +120,12 @@ loop:
 	MOVSD X0, 24(DI)(AX*1)
 	NEXT(32)
 	XORL AX, AX
-	MOVQ AX, ret+40(FP)
+	MOVQ AX, ret+32(FP)
 	RET
 
-TEXT ·writeAVX2(SB), NOSPLIT, $0-48
+TEXT ·writeAVX2(SB), NOSPLIT, $0-40
 	ENTER
 	VBROADCASTSD one<>(SB), Y0
-
-lap:
-	MOVQ CX, AX
 	PCALIGN $32
 
 loop:
@@ -154,15 +136,12 @@ loop:
 	NEXT(128)
 	VZEROUPPER
 	XORL AX, AX
-	MOVQ AX, ret+40(FP)
+	MOVQ AX, ret+32(FP)
 	RET
 
-TEXT ·writeAVX512(SB), NOSPLIT, $0-48
+TEXT ·writeAVX512(SB), NOSPLIT, $0-40
 	ENTER
 	VBROADCASTSD one<>(SB), Z0
-
-lap:
-	MOVQ CX, AX
 	PCALIGN $32
 
 loop:
@@ -173,16 +152,13 @@ loop:
 	NEXT(256)
 	VZEROUPPER
 	XORL AX, AX
-	MOVQ AX, ret+40(FP)
+	MOVQ AX, ret+32(FP)
 	RET
 
-TEXT ·writeNTSSE2(SB), NOSPLIT, $0-48
+TEXT ·writeNTSSE2(SB), NOSPLIT, $0-40
 	ENTER
 	MOVSD one<>(SB), X0
 	PUNPCKLQDQ X0, X0
-
-lap:
-	MOVQ CX, AX
 	PCALIGN $32
 
 loop:
@@ -193,15 +169,12 @@ loop:
 	NEXT(64)
 	SFENCE
 	XORL AX, AX
-	MOVQ AX, ret+40(FP)
+	MOVQ AX, ret+32(FP)
 	RET
 
-TEXT ·writeNTAVX2(SB), NOSPLIT, $0-48
+TEXT ·writeNTAVX2(SB), NOSPLIT, $0-40
 	ENTER
 	VBROADCASTSD one<>(SB), Y0
-
-lap:
-	MOVQ CX, AX
 	PCALIGN $32
 
 loop:
@@ -213,15 +186,12 @@ loop:
 	SFENCE
 	VZEROUPPER
 	XORL AX, AX
-	MOVQ AX, ret+40(FP)
+	MOVQ AX, ret+32(FP)
 	RET
 
-TEXT ·writeNTAVX512(SB), NOSPLIT, $0-48
+TEXT ·writeNTAVX512(SB), NOSPLIT, $0-40
 	ENTER
 	VBROADCASTSD one<>(SB), Z0
-
-lap:
-	MOVQ CX, AX
 	PCALIGN $32
 
 loop:
@@ -233,14 +203,11 @@ loop:
 	SFENCE
 	VZEROUPPER
 	XORL AX, AX
-	MOVQ AX, ret+40(FP)
+	MOVQ AX, ret+32(FP)
 	RET
 
-TEXT ·copyScalar(SB), NOSPLIT, $0-48
+TEXT ·copyScalar(SB), NOSPLIT, $0-40
 	ENTER
-
-lap:
-	MOVQ CX, AX
 	PCALIGN $32
 
 loop:
@@ -254,14 +221,11 @@ loop:
 	MOVSD X3, 24(DI)(AX*1)
 	NEXT(32)
 	XORL AX, AX
-	MOVQ AX, ret+40(FP)
+	MOVQ AX, ret+32(FP)
 	RET
 
-TEXT ·copyAVX2(SB), NOSPLIT, $0-48
+TEXT ·copyAVX2(SB), NOSPLIT, $0-40
 	ENTER
-
-lap:
-	MOVQ CX, AX
 	PCALIGN $32
 
 loop:
@@ -276,14 +240,11 @@ loop:
 	NEXT(128)
 	VZEROUPPER
 	XORL AX, AX
-	MOVQ AX, ret+40(FP)
+	MOVQ AX, ret+32(FP)
 	RET
 
-TEXT ·copyAVX512(SB), NOSPLIT, $0-48
+TEXT ·copyAVX512(SB), NOSPLIT, $0-40
 	ENTER
-
-lap:
-	MOVQ CX, AX
 	PCALIGN $32
 
 loop:
@@ -298,14 +259,11 @@ loop:
 	NEXT(256)
 	VZEROUPPER
 	XORL AX, AX
-	MOVQ AX, ret+40(FP)
+	MOVQ AX, ret+32(FP)
 	RET
 
-TEXT ·copyNTAVX2(SB), NOSPLIT, $0-48
+TEXT ·copyNTAVX2(SB), NOSPLIT, $0-40
 	ENTER
-
-lap:
-	MOVQ CX, AX
 	PCALIGN $32
 
 loop:
@@ -321,14 +279,11 @@ loop:
 	SFENCE
 	VZEROUPPER
 	XORL AX, AX
-	MOVQ AX, ret+40(FP)
+	MOVQ AX, ret+32(FP)
 	RET
 
-TEXT ·copyNTAVX512(SB), NOSPLIT, $0-48
+TEXT ·copyNTAVX512(SB), NOSPLIT, $0-40
 	ENTER
-
-lap:
-	MOVQ CX, AX
 	PCALIGN $32
 
 loop:
@@ -344,15 +299,12 @@ loop:
 	SFENCE
 	VZEROUPPER
 	XORL AX, AX
-	MOVQ AX, ret+40(FP)
+	MOVQ AX, ret+32(FP)
 	RET
 
-TEXT ·triadScalar(SB), NOSPLIT, $0-48
+TEXT ·triadScalar(SB), NOSPLIT, $0-40
 	ENTER
 	MOVSD three<>(SB), X4
-
-lap:
-	MOVQ CX, AX
 	PCALIGN $32
 
 loop:
@@ -374,15 +326,12 @@ loop:
 	MOVSD X3, 24(DI)(AX*1)
 	NEXT(32)
 	XORL AX, AX
-	MOVQ AX, ret+40(FP)
+	MOVQ AX, ret+32(FP)
 	RET
 
-TEXT ·triadAVX2(SB), NOSPLIT, $0-48
+TEXT ·triadAVX2(SB), NOSPLIT, $0-40
 	ENTER
 	VBROADCASTSD three<>(SB), Y4
-
-lap:
-	MOVQ CX, AX
 	PCALIGN $32
 
 loop:
@@ -405,15 +354,12 @@ loop:
 	NEXT(128)
 	VZEROUPPER
 	XORL AX, AX
-	MOVQ AX, ret+40(FP)
+	MOVQ AX, ret+32(FP)
 	RET
 
-TEXT ·triadAVX512(SB), NOSPLIT, $0-48
+TEXT ·triadAVX512(SB), NOSPLIT, $0-40
 	ENTER
 	VBROADCASTSD three<>(SB), Z4
-
-lap:
-	MOVQ CX, AX
 	PCALIGN $32
 
 loop:
@@ -436,5 +382,5 @@ loop:
 	NEXT(256)
 	VZEROUPPER
 	XORL AX, AX
-	MOVQ AX, ret+40(FP)
+	MOVQ AX, ret+32(FP)
 	RET

@@ -8,13 +8,13 @@ func processorStreams() []Stream {
 }
 
 //go:noescape
-func readNEON(a, b, c unsafe.Pointer, n, reps int64) uint64
+func readNEON(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func writeNEON(a, b, c unsafe.Pointer, n, reps int64) uint64
+func writeNEON(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func copyNEON(a, b, c unsafe.Pointer, n, reps int64) uint64
+func copyNEON(a, b, c unsafe.Pointer, n int64) uint64
 
 //go:noescape
-func triadNEON(a, b, c unsafe.Pointer, n, reps int64) uint64
+func triadNEON(a, b, c unsafe.Pointer, n int64) uint64
