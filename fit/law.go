@@ -28,7 +28,7 @@ func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *res
 			law.Tile = mem.SharedBy
 		}
 	}
-	f.touches = f.touchesLaw
+	f.touches, f.prune = f.touchesLaw, true
 	g := lawStarts{resourceFit: f, law: law, samples: samples}
 	g.bases()
 	for _, k := range program.Kinds {
@@ -82,6 +82,9 @@ func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *res
 	}
 	f.start(&law.NextLine, 0.5, weakPrior)
 	f.params[len(f.params)-1].upper = 4
+	f.start(&law.StolenTailUS, 0.02, weakPrior)
+	f.start(&law.Posted, 0.3, weakPrior)
+	f.params[len(f.params)-1].upper = 5
 	f.start(&law.Near, 0.5, weakPrior)
 	f.params[len(f.params)-1].upper = 4
 	f.start(&law.Overlap, 0.5, weakPrior)
@@ -113,6 +116,43 @@ func coresOf(m *model.Model) float64 {
 // native says whether samples were measured on real cores.
 func native(m *model.Model) bool {
 	return slices.Contains(m.Backends, microbench.Native) || slices.Contains(m.Backends, microbench.Remote)
+}
+
+// ownCaches tries whether the cores have a last cache each, though the machine
+// says that they share one: of a guest whose processors lie on several core
+// complexes no table tells. It keeps what fits better.
+func (f *resourceFit) ownCaches() error {
+	law := f.m.CoreLaw
+	at := -1
+	for i := range law.Caches {
+		if law.Caches[i].Cores != 1 && law.Caches[i].LineBytes < pageBytes {
+			at = i
+		}
+	}
+	if at < 0 || !native(f.m) {
+		return nil
+	}
+	shared, all := law.Caches[at].Cores, make([]int, len(f.samples))
+	for i := range all {
+		all[i] = i
+	}
+	before := f.loss(all)
+	keep := make([]float64, len(f.params))
+	for i, p := range f.params {
+		keep[i] = p.v.Value
+	}
+	law.Caches[at].Cores = 1
+	if _, err := f.solve(15); err != nil {
+		return err
+	}
+	if f.loss(all) < before {
+		return nil
+	}
+	law.Caches[at].Cores = shared
+	for i, p := range f.params {
+		p.v.Value = keep[i]
+	}
+	return nil
 }
 
 // restart makes a value a parameter that starts at what it is.
@@ -485,6 +525,8 @@ func (f *resourceFit) touchesLaw(s *microbench.Sample) []int {
 		ops(law.Stolen)
 		ops(law.Line)
 		add(&law.NextLine)
+		add(&law.StolenTailUS)
+		add(&law.Posted)
 		add(&law.Near)
 		add(&law.Overlap)
 		add(&law.Wait)

@@ -25,7 +25,7 @@ func coreTruth(t testing.TB, b *board.Board) *model.Model {
 	law := &model.CoreLaw{
 		LockMemory: b.Locks.Memory, LockStride: int64(b.Locks.WordStride.Value),
 		NextLine: known(0.3), Overlap: known(0.7), Wait: known(0.8), DrawUS: known(0.003), DrawLines: known(100),
-		Near: known(0.4), Tile: 2,
+		Near: known(0.4), Tile: 2, StolenTailUS: known(0.01), Posted: known(0.5),
 		Serial: []model.OpShare{{Op: program.Read, Mode: program.Atomic, Share: known(0.3)}, {Op: program.Write, Mode: program.Atomic, Share: known(0.8)},
 			{Op: program.Add, Mode: program.Atomic, Share: known(0.9)}},
 	}

@@ -27,6 +27,7 @@ type resourceFit struct {
 	ties    map[*model.Value]tie   // by the tied number
 	tied    map[*model.Value][]tie // by the numbers that it follows
 	touched [][]int                // parameters by sample
+	prune   bool                   // before each solution leave out parameters that a sample does not show
 }
 
 // param is one fitted number. It is fitted relative to its start, which also is
@@ -74,6 +75,11 @@ func fitResources(m *model.Model, b *board.Board, samples []microbench.Sample, r
 			return err
 		}
 	}
+	if law := fits[len(fits)-1]; law.rule == model.RuleCores {
+		if err := law.ownCaches(); err != nil {
+			return err
+		}
+	}
 	m.Rules = judgeRules(m, test, r)
 	for _, f := range fits {
 		if err := f.use(samples, r); err != nil {
@@ -114,6 +120,34 @@ func (f *resourceFit) train(samples []microbench.Sample, r *Report) error {
 		}
 	}
 	return nil
+}
+
+// dropIdle leaves only parameters touched that change a sample's prediction when
+// they are three times as large or a third.
+func (f *resourceFit) dropIdle() {
+	const far = 3
+	for i, s := range f.samples {
+		f.touched[i] = slices.DeleteFunc(f.touches(s), func(j int) bool {
+			v := f.params[j].v
+			at := v.Value
+			here := f.residual(i)
+			v.Value = at * far
+			up := f.residual(i)
+			v.Value = at / far
+			down := f.residual(i)
+			v.Value = at
+			return up == here && down == here
+		})
+	}
+}
+
+// residual is the logarithm of a sample's rate over the predicted one.
+func (f *resourceFit) residual(i int) float64 {
+	mpps, err := f.predict(f.samples[i])
+	if err != nil {
+		return math.Inf(-1)
+	}
+	return f.logs[i] - math.Log(mpps)
 }
 
 func newFit(m *model.Model, rule string) *resourceFit {
@@ -157,13 +191,16 @@ func judgeRules(m *model.Model, test []microbench.Sample, r *Report) []model.Rul
 			p, err := m.Predict(s.Program, s.Traffic, model.Options{Cores: s.Cores, Threads: s.Threads, Rule: rule, Brief: true})
 			if err != nil {
 				r.note("rule %s: %v", rule, err)
+				if native(m) {
+					continue
+				}
 				break
 			}
 			e := 100 * math.Abs(p.Mpps/s.Mpps-1)
 			pct = append(pct, e)
 			sum += e
 		}
-		if len(pct) == 0 || len(pct) < len(test) {
+		if len(pct) == 0 || len(pct) < len(test) && !native(m) {
 			continue
 		}
 		sorted := stats.Sorted(pct)
@@ -536,7 +573,12 @@ func (f *resourceFit) use(samples []microbench.Sample, r *Report) error {
 		if s.Traffic.RateMpps > 0 {
 			continue // shows the offered rate, not the board's
 		}
-		if _, err := f.predict(s); err != nil {
+		switch _, err := f.predict(s); {
+		case err == nil:
+		case native(f.m): // what a part of it costs was too noisy to measure
+			r.note("rule %s: left out %s: %v", f.rule, name(s), err)
+			continue
+		default:
 			return fmt.Errorf("sample %s: %w", name(s), err)
 		}
 		f.samples = append(f.samples, s)
@@ -669,6 +711,9 @@ func (f *resourceFit) solve(iterations int) (lm.Solution, error) {
 	n, k := len(f.samples), len(f.params)
 	problem := lm.Problem{Points: n + k, Params: k, Lower: make([]float64, k), Upper: make([]float64, k), Sigma: make([]float64, n+k)}
 	start := make([]float64, k)
+	if f.prune {
+		f.dropIdle()
+	}
 	copy(problem.Sigma, f.sigma)
 	for i, p := range f.params {
 		start[i] = p.v.Value / p.start

@@ -32,12 +32,17 @@ type CoreLaw struct {
 	// place of a hit; Line is the time in which such a line serves nobody else.
 	// Between the Tile cores that share a cache and an array both take Near times
 	// as long.
-	Stolen []OpTime   `json:"stolen"`
-	Line   []OpTime   `json:"line"`
-	Near   Value      `json:"near"`
-	Tile   int        `json:"tile_cores,omitempty"`
-	Wait   Value      `json:"wait"` // of cores for each other at what they share, 0..1
-	Locks  []LockCost `json:"locks"`
+	Stolen []OpTime `json:"stolen"`
+	Line   []OpTime `json:"line"`
+	Near   Value    `json:"near"`
+	Tile   int      `json:"tile_cores,omitempty"`
+	// StolenTailUS is what a run of accesses waits in the end if another core had
+	// a line of them, as a cache's TailUS; a plain write, which a core does not wait
+	// for, counts Posted times.
+	StolenTailUS Value      `json:"stolen_tail_us"`
+	Posted       Value      `json:"posted"`
+	Wait         Value      `json:"wait"` // of cores for each other at what they share, 0..1
+	Locks        []LockCost `json:"locks"`
 
 	// Apart says that each access line has an array of its own; else lines of one
 	// memory, span and stride share one.
@@ -83,7 +88,8 @@ type OpShare struct {
 // buffer of pages. Bytes is the capacity that the working sets show, of one
 // instance that Cores cores share. Miss is what missing it adds to an access, on
 // its core, where misses follow each other; TailUS what a run of accesses waits
-// in the end if any of them missed. SharedUS is the time of one missing line
+// in the end if any of them missed: a run ends at an atomic change, a lock and
+// the end of the packet. SharedUS is the time of one missing line
 // (Written, of a written one) at what lies behind, which all cores share and
 // which is called Behind.
 type Cache struct {
@@ -270,9 +276,14 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 	}
 	work, stall, serial := parts[partBase]+parts[partStateless], 0.0, 0.0
 	var hold [maxLocks]float64
-	var run [maxCaches]float64 // misses of a packet that overlap
+	var r run
 	for k := range j.accesses {
 		a := &j.accesses[k]
+		// nothing overlaps an atomic change or the border of a lock's section
+		fence := a.word || a.Mode == program.Atomic && a.Op != program.Read
+		if fence || k > 0 && a.lock != j.accesses[k-1].lock {
+			stall += r.end(l, &parts)
+		}
 		own := 0.0
 		if !a.word {
 			var ok bool
@@ -284,7 +295,10 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 			}
 			own *= a.PerPacket
 		}
-		away, alone := 0.0, l.serial(a)
+		away, alone, waits := 0.0, l.serial(a), 1.0
+		if a.Mode == program.Bulk && a.Op != program.Read {
+			waits = l.Posted.Value
+		}
 		for c := range l.Caches {
 			cache := &l.Caches[c]
 			missing := a.miss[c]
@@ -298,7 +312,7 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 			t := missing * (1 + (lines-1)*l.NextLine.Value) * opTime(cache.Miss, a.Op, a.Mode)
 			parts[partMiss+c] += t
 			away += t
-			run[c] += (1 - alone) * missing
+			r.missed[c] += (1 - alone) * waits * missing
 			if at := l.behind[c]; at >= 0 {
 				shared := cache.SharedUS.Value
 				if a.Op != program.Read {
@@ -312,6 +326,7 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 				c, _ := l.lockCost(j.p.Locks[a.lock].Idiom)
 				moved *= c.MoveUS.Value
 			} else {
+				r.stolen += waits * moved
 				moved *= opTime(l.Stolen, a.Op, a.Mode)
 			}
 			parts[partStolen] += moved
@@ -321,15 +336,16 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 		serial += alone * (own + away)
 		work += (1 - alone) * own
 		stall += (1 - alone) * away
+		if fence {
+			tail := r.end(l, &parts)
+			serial += tail
+			away += tail
+		}
 		if a.lock >= 0 {
 			hold[a.lock] += own + away
 		}
 	}
-	for c := range l.Caches {
-		tail := -math.Expm1(-run[c]) * l.Caches[c].TailUS.Value
-		parts[partMiss+c] += tail
-		stall += tail
-	}
+	stall += r.end(l, &parts)
 	us[resFirst+l.line] = j.hottestLine()
 	for i := range j.p.Locks {
 		if lock := &j.p.Locks[i]; lock.Idiom != program.None {
@@ -364,6 +380,26 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 		out.rel = base.CoreUS.Rel() * parts[partBase] / busy
 	}
 	return nil
+}
+
+// run is what accesses that overlap have missed since the last fence.
+type run struct {
+	missed [maxCaches]float64
+	stolen float64 // lines that other cores had
+}
+
+// end returns the time that a core waits for the last miss of a run, and begins
+// the next.
+func (r *run) end(l *lawIndex, parts *[maxParts]float64) float64 {
+	tail := -math.Expm1(-r.stolen) * l.StolenTailUS.Value
+	parts[partStolen] += tail
+	for c := range l.Caches {
+		t := -math.Expm1(-r.missed[c]) * l.Caches[c].TailUS.Value
+		parts[partMiss+c] += t
+		tail += t
+	}
+	*r = run{}
+	return tail
 }
 
 func inverse(x float64) float64 {
