@@ -20,7 +20,7 @@ type Config struct {
 	Cores   int    // 0: the base's
 	Threads int    // contexts a core, 0: the base's
 	Seed    uint64 // of every stream
-	Packets int    // measured packets, 0: 3000, or 24000 at an offered rate
+	Packets int    // measured packets, 0: 3000 or the emulator's choice, or 24000 at an offered rate
 	Batch   int    // packets a batch, 0: a sixtieth of them
 	Length  int    // multiplies Packets and the warm-up, 0: 1
 	Profile bool   // account time by path

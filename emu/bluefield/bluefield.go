@@ -67,11 +67,19 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c emu.Conf
 	if c.Cores > 0 {
 		cores = c.Cores
 	}
+	m.layCores(b, cores)
+	m.layMemories(b)
+	if err := m.compile(b, base, p); err != nil {
+		return nil, err
+	}
 	length := max(1, c.Length)
 	m.want = c.Packets
 	m.warmRounds = warmRounds * length
 	if m.want == 0 {
 		m.want = 3000
+		if m.contended() {
+			m.want *= 4 // packets of cores that wait for each other vary much
+		}
 		if t.RateMpps > 0 {
 			m.want = 24000
 			m.warmRounds *= 60 // for the rings to fill, if they do
@@ -82,14 +90,19 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c emu.Conf
 	if m.batch == 0 {
 		m.batch = max(1, m.want/60)
 	}
-	m.layCores(b, cores)
-	m.layMemories(b)
-	if err := m.compile(b, base, p); err != nil {
-		return nil, err
-	}
 	m.layTraffic(b, base, p, t)
 	m.prefill()
 	return m, nil
+}
+
+// contended tells whether cores wait for each other's lines: those of locks, or of
+// a few elements that all write.
+func (m *machine) contended() bool {
+	const fewElements = 64
+	return len(m.locks) > 0 || slices.ContainsFunc(m.steps, func(s step) bool {
+		return (s.kind == stepBulk || s.kind == stepAtomic) && s.op != program.Read &&
+			m.arrays[s.array].shared && m.arrays[s.array].span <= fewElements
+	})
 }
 
 func (m *machine) layCores(b *board.Board, n int) {
