@@ -1,6 +1,7 @@
 package microbench
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -26,6 +27,17 @@ type Packets struct {
 
 // Lost returns the packets sent and not received.
 func (p *Packets) Lost() int64 { return p.Sent - p.Received }
+
+// String says what became of the packets sent.
+func (p *Packets) String() string {
+	text := fmt.Sprintf("%d received", p.Received)
+	for _, cause := range slices.Sorted(maps.Keys(p.Dropped)) {
+		if n := p.Dropped[cause]; n > 0 {
+			text += fmt.Sprintf(", %d dropped at the %s", n, cause)
+		}
+	}
+	return text + fmt.Sprintf(", %d unaccounted for", p.Unaccounted)
+}
 
 // Account sets Unaccounted from the other counts. A loss below zero, or less
 // than the causes together claim, is a failed check: the counters were read

@@ -54,3 +54,10 @@ func TestPacketsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestPacketsString(t *testing.T) {
+	p := Packets{Sent: 10, Received: 7, Unaccounted: 1, Dropped: map[string]int64{"ring": 2, "cable": 0}}
+	if got, want := p.String(), "7 received, 2 dropped at the ring, 1 unaccounted for"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -31,10 +31,14 @@ type measurement struct {
 	Bottleneck  string             `json:"bottleneck"`
 	Latency     microbench.Latency `json:"latency_us"`
 	Utilisation map[string]float64 `json:"utilisation"`
+	CPUNS       map[string]float64 `json:"cpu_ns,omitempty"` // processor time by packet and part
 	Runs        int                `json:"runs"`
 	DurationUS  float64            `json:"duration_us"`
 	Warnings    []string           `json:"warnings"`
+	Conditions  map[string]string  `json:"conditions,omitempty"`
 	Seed        uint64             `json:"seed"`
+
+	Packets *microbench.Packets `json:"packets,omitempty"`
 	*microbench.NDR
 }
 
@@ -94,6 +98,7 @@ func (a *app) measure() *cobra.Command {
 				Mpps: s.Mpps, Low: s.Low, High: s.High, DroppedMpps: s.DroppedMpps,
 				Bottleneck: s.Bottleneck, Latency: s.Latency, Utilisation: s.Utilisation,
 				Runs: s.Runs, DurationUS: s.DurationUS, Warnings: list(s.Warnings), Seed: a.seed,
+				CPUNS: s.CPUNS, Conditions: s.Conditions, Packets: s.Packets,
 			}
 			if ndr {
 				o.Profile = false
@@ -107,10 +112,14 @@ func (a *app) measure() *cobra.Command {
 					m.Warnings = append(m.Warnings, fmt.Sprintf("contended: other work disturbed %d of the %d trials of the search: the rates found may be too low; stop other work", n.Contended, n.Trials))
 				}
 			}
+			printing := a.printMeasurement
 			if a.json {
-				return a.document(m)
+				printing = func(m *measurement) error { return a.document(m) }
 			}
-			return a.printMeasurement(&m)
+			if err := printing(&m); err != nil || m.Packets == nil {
+				return err
+			}
+			return m.Packets.Check()
 		},
 	}
 	on.flags(c)
@@ -153,13 +162,28 @@ func (a *app) printMeasurement(m *measurement) error {
 		t.Row("partial drop rate", rate(n.PDRMpps), fmt.Sprintf("at most %g %% lost; %s", 100*n.PDRLoss, n.Goals[1].Why))
 		t.Row("trials", n.Trials, fmt.Sprintf("final ones of %s s, %s s in all", table.Number(n.TrialSeconds), table.Number(n.SearchSeconds)))
 	}
-	t.Row("latency", table.Number(m.Latency.P50)+" µs", "median; 99 % within "+table.Number(m.Latency.P99)+" µs")
+	if p := m.Packets; p != nil {
+		t.Row("packets", fmt.Sprintf("%d sent", p.Sent), p.String())
+	}
+	if m.Latency.P99 > 0 {
+		t.Row("latency", table.Number(m.Latency.P50)+" µs", "median; 99 % within "+table.Number(m.Latency.P99)+" µs")
+	} else {
+		t.Row("latency", "not measured", "")
+	}
 	t.Row("bottleneck", m.Bottleneck, fmt.Sprintf("on %d cores", m.Cores))
 	use := table.New("", "resource", "utilisation")
 	for _, name := range byUse(m.Utilisation) {
 		use.Row(name, percent(m.Utilisation[name]))
 	}
-	if err := a.print(t, use); err != nil {
+	tables := []*table.Table{t, use}
+	if len(m.CPUNS) > 0 {
+		cpu := table.New("", "part", "processor time by packet")
+		for _, name := range byUse(m.CPUNS) {
+			cpu.Row(name, table.Number(m.CPUNS[name])+" ns")
+		}
+		tables = append(tables, cpu)
+	}
+	if err := a.print(tables...); err != nil {
 		return err
 	}
 	for _, w := range m.Warnings {
