@@ -11,6 +11,7 @@ import (
 	"nicprof/board"
 	emu "nicprof/emu/bluefield"
 	"nicprof/microbench"
+	"nicprof/microbench/bluefield/counters"
 	"nicprof/microbench/emulated"
 	"nicprof/microbench/host"
 )
@@ -21,10 +22,14 @@ func init() { microbench.Register("soc", New) }
 // side only; elsewhere its error is a missing one.
 func New(b *board.Board, backend string) (microbench.Driver, error) {
 	if backend == microbench.Emulated {
-		return emulated.New(b, emu.Run, "memory latency"), nil
+		return emulated.New(b, emu.Run, "latency"), nil
 	}
 	if err := here(b, os.DirFS("/"), runtime.GOARCH); err != nil {
 		return nil, err
 	}
-	return host.New(b, backend)
+	d, err := host.New(b, backend)
+	if err != nil {
+		return nil, err
+	}
+	return joinPorts(counters.Join(d, "/"), os.Getenv(PortsVariable)), nil
 }
