@@ -11,7 +11,6 @@ import (
 	"nicprof/board"
 	emu "nicprof/emu/bluefield"
 	"nicprof/microbench"
-	"nicprof/microbench/bluefield/counters"
 	"nicprof/microbench/emulated"
 	"nicprof/microbench/host"
 )
@@ -27,9 +26,5 @@ func New(b *board.Board, backend string) (microbench.Driver, error) {
 	if err := here(b, os.DirFS("/"), runtime.GOARCH); err != nil {
 		return nil, err
 	}
-	d, err := host.New(b, backend)
-	if err != nil {
-		return nil, err
-	}
-	return joinPorts(counters.Join(d, "/"), os.Getenv(PortsVariable)), nil
+	return host.New(b, backend)
 }
