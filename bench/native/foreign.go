@@ -70,7 +70,7 @@ func multichaseRows(_ context.Context, o options, cpus []int, res *Result) ([]*c
 	}
 	res.tool("multichase", "has no version")
 	var out []*contest
-	for _, set := range workingSets(o) {
+	for _, set := range o.sets {
 		m := fmt.Sprint(set.bytes)
 		args := []string{"taskset", "-c", fmt.Sprint(cpus[0]), program, "-a", "-n", "2", "-s", fmt.Sprint(cacheLine), "-m", m, "-T", m}
 		out = append(out, foreignChase(o, set, kernel.Lines, cpus[0], "multichase", "multichase -T "+m, func(ctx context.Context) (reading, error) {
@@ -94,7 +94,7 @@ func latMemRdRows(_ context.Context, o options, cpus []int, res *Result) ([]*con
 	}
 	res.tool("lat_mem_rd", "prints no version")
 	var out []*contest
-	for _, set := range workingSets(o) {
+	for _, set := range o.sets {
 		mib := fmt.Sprint(max(1, set.bytes>>20))
 		args := []string{"taskset", "-c", fmt.Sprint(cpus[0]), program, "-t", "-P", "1", "-W", "0", "-N", "1", mib, fmt.Sprint(cacheLine)}
 		out = append(out, foreignChase(o, set, kernel.PageLocal, cpus[0], "lat_mem_rd", "lat_mem_rd -t "+mib+" 64", func(ctx context.Context) (reading, error) {

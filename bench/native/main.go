@@ -37,6 +37,7 @@ type options struct {
 	only       *regexp.Regexp // of rows, as "group name peer"
 	out        string         // directory of the results; empty: none are stored
 	scale      scale
+	sets       []workingSet // empty: those of the levels found here
 }
 
 // scale is how much is measured.
@@ -48,7 +49,6 @@ type scale struct {
 	stream    time.Duration // of one reading of a stream
 	beside    time.Duration // of a figure that is printed beside
 	small     bool          // few rows
-	workCap   int64         // largest working set, 0 no limit
 	besideCap int           // figures of one stressor
 }
 
@@ -124,6 +124,11 @@ func compare(ctx context.Context, o options, stdout, notes io.Writer) error {
 		}
 	}
 	res := newResult(o)
+	if len(o.sets) == 0 {
+		if o.sets, res.Machine.Notes, err = workingSets(); err != nil {
+			return err
+		}
+	}
 	contests, err := rows(ctx, o, dir, cpus, res)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ import (
 )
 
 // tiny is a scale for tests: it shows that all paths work, not what they give.
-var tiny = scale{pairs: 1, threads: 2, attempts: 1, time: 4 * time.Millisecond, stream: 10 * time.Millisecond, beside: time.Second, small: true, workCap: 64 << 10, besideCap: 2}
+var tiny = scale{pairs: 1, threads: 2, attempts: 1, time: 4 * time.Millisecond, stream: 10 * time.Millisecond, beside: time.Second, small: true, besideCap: 2}
 
 // TestWholeRun measures everything that is here against every peer that is
 // here. It decides on structure only: each peer gives finite numbers or a note
@@ -30,7 +30,7 @@ func TestWholeRun(t *testing.T) {
 	if _, err := linux.CPUs(); err != nil {
 		t.Skip(err)
 	}
-	o := options{quick: true, allowNoise: true, scale: tiny, out: filepath.Join(t.TempDir(), "host")}
+	o := options{quick: true, allowNoise: true, scale: tiny, out: filepath.Join(t.TempDir(), "host"), sets: []workingSet{{2 << 20, "l2", true}}}
 	var stdout bytes.Buffer
 	if err := o.match(""); err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func TestPeersThatFail(t *testing.T) {
 	}
 }
 
-// TestPeersChaseTheWholeRing: the C peer's ring has the same number of lines as
+// TestPeersDoTheSameWork: the C peer's ring has the same number of lines as
 // ours, in all orders, and both sides' contention counts every operation.
 func TestPeersDoTheSameWork(t *testing.T) {
 	dir := t.TempDir()
@@ -306,7 +306,7 @@ func TestPeersDoTheSameWork(t *testing.T) {
 	}
 }
 
-// TestContentionRefusesTwoInAtOnce and a processor that is not there.
+// TestContentionRefuses two in at once and a processor that is not there.
 func TestContentionRefuses(t *testing.T) {
 	cpus, err := linux.CPUs()
 	if err != nil {
@@ -334,7 +334,7 @@ func TestWindowCountsOnlyFullOverlap(t *testing.T) {
 		t.Skip(err)
 	}
 	const d = 20 * time.Millisecond
-	workers := together(cpus, d, func(int64) { time.Sleep(200 * time.Microsecond) })
+	workers := together(cpus, d, true, func(int64) { time.Sleep(200 * time.Microsecond) })
 	latest, earliest := time.Duration(0), time.Duration(math.MaxInt64)
 	for _, w := range workers {
 		if w.err != nil {

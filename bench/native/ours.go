@@ -106,6 +106,8 @@ func ourStream(s kernel.Stream, each int64, pages linux.Pages, cpu int, d time.D
 			}
 		}
 		var moved int64
+		kernel.Hold()
+		defer kernel.Release()
 		begin := time.Now()
 		for time.Since(begin) < d {
 			_, n, err := s.Run(laps, arrays...)
@@ -192,6 +194,8 @@ func (c *chaser) measure(d time.Duration) (reading, error) {
 	var ns float64
 	lost, err := pinned(c.cpu, func() error {
 		p := c.at
+		kernel.Hold()
+		defer kernel.Release()
 		begin := time.Now()
 		for n := int64(0); n < c.lines && time.Since(begin) < c.warm; n += chunk {
 			p = kernel.Chase(p, chunk)
@@ -239,8 +243,8 @@ func (w worker) rate() float64 {
 
 // together runs batches of work on a thread of each processor at once and
 // counts the whole batches within a window of d, before and after which all
-// threads work too.
-func together(cpus []int, d time.Duration, work func(n int64)) []worker {
+// threads work too. Work that never blocks is held on its thread.
+func together(cpus []int, d time.Duration, blocks bool, work func(n int64)) []worker {
 	base := time.Now()
 	var ready, broken atomic.Int64
 	var begin atomic.Int64 // of the window, since base; 0 not yet known
@@ -268,6 +272,9 @@ func together(cpus []int, d time.Duration, work func(n int64)) []worker {
 			from := time.Duration(begin.Load())
 			to := from + d
 			busy, start := linux.ThreadCPU(), time.Since(base)
+			if !blocks {
+				kernel.Hold()
+			}
 			t := start
 			for t < to+tail {
 				at := t
@@ -281,6 +288,9 @@ func together(cpus []int, d time.Duration, work func(n int64)) []worker {
 					w.ops += batch
 					w.last = t
 				}
+			}
+			if !blocks {
+				kernel.Release()
 			}
 			w.lost = lostShare(t-start, linux.ThreadCPU()-busy)
 		}()
@@ -297,13 +307,14 @@ func together(cpus []int, d time.Duration, work func(n int64)) []worker {
 func contention(newLock func() kernel.Lock, cpus []int, d time.Duration) (reading, error) {
 	var counter kernel.Counter
 	work := func(n int64) { kernel.FetchAdd(&counter.N, n) }
-	name := "fetch-add"
+	name, blocks := "fetch-add", false
 	if newLock != nil {
 		lock := newLock()
 		name = lock.Name()
+		_, blocks = lock.(*kernel.Mutex)
 		work = func(n int64) { lock.Sections(&counter.N, n) }
 	}
-	workers := together(cpus, d, work)
+	workers := together(cpus, d, blocks, work)
 	var r reading
 	var rate float64
 	var all int64

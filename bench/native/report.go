@@ -47,6 +47,8 @@ type Machine struct {
 	LoadBefore string `json:"load_before"`
 	LoadAfter  string `json:"load_after"`
 	Go         string `json:"go"`
+
+	Notes []string `json:"notes,omitempty"` // about its memory's levels
 }
 
 // Tool is a peer that was found.
@@ -233,6 +235,9 @@ func (r *Result) markdown(w io.Writer) error {
 	}
 	for _, s := range r.Skipped {
 		fmt.Fprintf(w, "- skipped: %s\n", s)
+	}
+	for _, s := range m.Notes {
+		fmt.Fprintf(w, "- levels: %s\n", s)
 	}
 	fmt.Fprintln(w)
 	for _, t := range r.tables() {

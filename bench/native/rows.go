@@ -7,7 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"nicprof/board"
 	"nicprof/internal/linux"
+	"nicprof/microbench"
+	_ "nicprof/microbench/host" // finds the levels
 	"nicprof/microbench/host/kernel"
 )
 
@@ -77,7 +80,7 @@ func streamRows(ctx context.Context, o options, _ string, cpus []int, res *Resul
 	res.tool("likwid-bench", firstLine(ctx, program, "-v"))
 	pages, cpu := streamPages(), cpus[0]
 	var out []*contest
-	for _, set := range workingSets(o) {
+	for _, set := range o.sets {
 		for _, s := range kernel.Streams() {
 			test, ok := likwidNames[s.Op][s.Class]
 			if !ok || o.scale.small && !quickStream(s, set) || set.cached && nonTemporal(s.Class) {
@@ -119,7 +122,7 @@ func chaseRows(ctx context.Context, o options, dir string, cpus []int, res *Resu
 	}
 	res.tool("gcc", version)
 	var out []*contest
-	for _, set := range workingSets(o) {
+	for _, set := range o.sets {
 		for _, order := range kernel.Orders {
 			for _, pages := range []linux.Pages{linux.SmallPages, linux.HugePages} {
 				if pages == linux.HugePages && (set.bytes < 2<<20 || order != kernel.Lines) || o.scale.small && order != kernel.Lines {
@@ -235,19 +238,25 @@ func contentionRow(o options, program string, cpus []int, group, name, as string
 type workingSet struct {
 	bytes  int64
 	level  string // where it lies
-	cached bool   // in a cache of the core's own or the last level's
+	cached bool   // in a cache
 }
 
-// workingSets are half of each cache level, and a size for memory.
-func workingSets(o options) []workingSet {
-	sets := []workingSet{
-		{24 << 10, "l1", true}, {512 << 10, "l2", true}, {8 << 20, "llc", true}, {256 << 20, "llc-dram", false},
+// workingSets are half of each cache and the default working set of the
+// memory, of the levels that the host's driver finds on this machine; notes say
+// what it has to say about them.
+func workingSets() (sets []workingSet, notes []string, err error) {
+	template, err := board.Load("host")
+	if err != nil {
+		return nil, nil, err
 	}
-	var out []workingSet
-	for _, s := range sets {
-		if o.scale.workCap == 0 || s.bytes <= o.scale.workCap {
-			out = append(out, s)
-		}
+	driver, err := microbench.Open(template, microbench.Native)
+	if err != nil {
+		return nil, nil, err
 	}
-	return out
+	b := driver.Board()
+	for i := range b.Memories {
+		m := &b.Memories[i]
+		sets = append(sets, workingSet{m.Bytes / 2, m.Name, i < len(b.Memories)-1})
+	}
+	return sets, b.Notes, nil
 }
