@@ -3,6 +3,8 @@ package model
 import (
 	"math"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"nicprof/internal/fault"
 	"nicprof/program"
@@ -135,6 +137,8 @@ type lawIndex struct {
 	parts  []string
 	kinds  [kinds]*OpCost
 	lines  []float64 // sizes of lines and pages, at most maxLines
+	known  sync.Map  // ranks by rankKey
+	count  atomic.Int64
 }
 
 // Parts of a core's time before those of the caches' misses.
@@ -420,10 +424,34 @@ func (j *job) rank(l *lawIndex) {
 		}
 		for n, line := range l.lines {
 			from := len(ps)
-			ps = a.ranksIn(ps, a.PerPacket, line)
+			for _, p := range l.ranks(a, line) {
+				ps = append(ps, population{lines: p.lines, rate: p.rate * a.PerPacket})
+			}
 			a.byLine[n] = ranking{line, ps[from:]}
 		}
 	}
+}
+
+// rankKey identifies the lines of a Zipf array.
+type rankKey struct {
+	span, stride int64
+	alpha, line  float64
+}
+
+// mostRanks is how many arrays' lines are remembered: more than a fit has.
+const mostRanks = 1 << 12
+
+// ranks returns the lines of an access's array at one draw a packet.
+func (l *lawIndex) ranks(a *access, line float64) []population {
+	key := rankKey{a.span, a.stride, a.Alpha, line}
+	if ps, ok := l.known.Load(key); ok {
+		return ps.([]population)
+	}
+	ps := a.ranksIn(nil, 1, line)
+	if l.count.Add(1) <= mostRanks {
+		l.known.Store(key, ps)
+	}
+	return ps
 }
 
 // ranking is the lines of a size of a Zipf array, by how often they are hit.
@@ -525,10 +553,7 @@ func (j *job) cacheMisses(at int, ring float64) {
 			ps = append(ps, population{a.linesIn(line) * copies, r * s.own, r * s.out * s.written})
 		}
 	}
-	t := math.Inf(1)
-	if total := filled(ps, t); total > capacity {
-		t = characteristic(ps, capacity)
-	}
+	t := residence(ps, capacity)
 	for k := range j.accesses {
 		a := &j.accesses[k]
 		s := j.siblings(k, at)
@@ -544,6 +569,36 @@ func (j *job) cacheMisses(at int, ring float64) {
 			a.seen(at, s, p.rate, t, p.lines*p.rate/all)
 		}
 	}
+}
+
+// residence is the characteristic time of a cache, packets: that in which
+// distinct lines fill it, infinite when they never do. Newton's method climbs to
+// it from below, as the filling is concave in time.
+func residence(ps []population, capacity float64) float64 {
+	room, speed := capacity, 0.0
+	for _, p := range ps {
+		room -= p.lines * p.rate / (p.rate + p.taken)
+		speed += p.lines * p.rate
+	}
+	if room >= 0 {
+		return math.Inf(1)
+	}
+	t := capacity / speed
+	for range 50 {
+		left, speed := capacity, 0.0
+		for _, p := range ps {
+			all := p.rate + p.taken
+			e := math.Exp(-all * t)
+			left -= p.lines * p.rate / all * (1 - e)
+			speed += p.lines * p.rate * e
+		}
+		step := left / speed
+		t += step
+		if !(step > 1e-9*t) {
+			break
+		}
+	}
+	return t
 }
 
 // siblings are the cores that share an array, as one instance of a cache sees
