@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/signal"
 	"slices"
@@ -96,6 +97,16 @@ func (t *target) remoteConfig(c *cobra.Command) remote.Config {
 		}
 	}
 	return config
+}
+
+// openRemote opens a board in another machine until the verb ends.
+func (t *target) openRemote(c *cobra.Command, b *board.Board) (microbench.Driver, error) {
+	d, err := remote.Open(c.Context(), b, t.remoteConfig(c))
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(c.Context(), d.Close)
+	return d, nil
 }
 
 // examine is what doctor reports on boards.

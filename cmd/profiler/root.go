@@ -34,6 +34,8 @@ func execute(ctx context.Context, args []string, out, errOut io.Writer, getenv f
 	a := &app{out: out, err: errOut, getenv: getenv}
 	root := newRoot(a)
 	root.SetArgs(joinRaw(args))
+	ctx, end := context.WithCancel(ctx)
+	defer end() // closes what the verb has opened
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return 0

@@ -11,7 +11,6 @@ import (
 	"nicprof/board"
 	"nicprof/internal/fault"
 	"nicprof/microbench"
-	"nicprof/microbench/remote"
 	"nicprof/program"
 	"nicprof/traffic"
 )
@@ -43,7 +42,7 @@ func (t *target) open(c *cobra.Command) (microbench.Driver, error) {
 	}
 	var d microbench.Driver
 	if t.backend == microbench.Remote {
-		d, err = remote.Open(c.Context(), b, t.remoteConfig(c))
+		d, err = t.openRemote(c, b)
 	} else {
 		d, err = microbench.Open(b, t.backend)
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
@@ -22,9 +23,12 @@ var userKeys = []string{"id_ed25519", "id_ecdsa", "id_rsa"}
 // files.
 type keys struct {
 	files  []ssh.Signer
-	agent  net.Conn // nil without one
-	only   string   // marshalled public key of the one key of the agent to offer; "": all
-	passed []string // files that cannot be used, and why
+	socket net.Conn            // to the agent, nil without one
+	agent  agent.ExtendedAgent // one for the socket, since it reads ahead
+	only   string              // marshalled public key of the one key of the agent to offer; "": all
+	passed []string            // what cannot be used, and why
+
+	failure error // of the agent
 }
 
 // keys finds the keys. An --identity is the only key offered; when its file is
@@ -33,8 +37,11 @@ func (c *Config) keys() (*keys, error) {
 	k := new(keys)
 	if socket := os.Getenv("SSH_AUTH_SOCK"); socket != "" {
 		var err error
-		if k.agent, err = net.Dial("unix", socket); err != nil {
+		if k.socket, err = net.Dial("unix", socket); err != nil {
 			k.passed = append(k.passed, fmt.Sprintf("ssh-agent at SSH_AUTH_SOCK: %v", err))
+		} else {
+			k.socket.SetDeadline(time.Now().Add(connectTime))
+			k.agent = agent.NewClient(k.socket)
 		}
 	}
 	if c.Identity != "" {
@@ -123,9 +130,9 @@ func (k *keys) signers() ([]ssh.Signer, error) {
 	if k.agent == nil {
 		return offered, nil
 	}
-	held, err := agent.NewClient(k.agent).Signers()
+	held, err := k.agent.Signers()
 	if err != nil {
-		k.passed = append(k.passed, fmt.Sprintf("ssh-agent: %v", err))
+		k.failure = err
 		return offered, nil
 	}
 	for _, s := range held {
@@ -150,14 +157,18 @@ func (k *keys) String() string {
 }
 
 func (k *keys) reasons() string {
-	if len(k.passed) == 0 {
+	passed := k.passed
+	if k.failure != nil {
+		passed = append(passed, fmt.Sprintf("ssh-agent: %v", k.failure))
+	}
+	if len(passed) == 0 {
 		return ""
 	}
-	return " (not used: " + strings.Join(k.passed, "; ") + ")"
+	return " (not used: " + strings.Join(passed, "; ") + ")"
 }
 
 func (k *keys) close() {
-	if k.agent != nil {
-		k.agent.Close()
+	if k.socket != nil {
+		k.socket.Close()
 	}
 }
