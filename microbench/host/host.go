@@ -118,8 +118,11 @@ func (d *Driver) calibrate() error {
 		return err
 	}
 	defer unpin()
-	d.clock = calibrate()
-	d.idle = idle(d.clock)
+	if d.clock.nsPerTick == 0 {
+		d.clock = calibrate()
+		d.idle = 1
+	}
+	d.idle = min(d.idle, idle(d.clock))
 	return nil
 }
 
@@ -140,7 +143,7 @@ func (d *Driver) Measure(ctx context.Context, p program.Program, t traffic.Traff
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer quiet()()
-	if d.clock.nsPerTick == 0 {
+	if d.clock.nsPerTick == 0 || d.idle > idleMost { // the first time, or not idle then
 		if err := d.calibrate(); err != nil {
 			return microbench.Sample{}, err
 		}

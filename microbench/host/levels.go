@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"unsafe"
 
@@ -100,15 +101,12 @@ func chase(c clock, at unsafe.Pointer, lines int64) float64 {
 		best = min(best, ns)
 		steps = int64(max(2000, min(1<<20, budget/max(best, 0.1))))
 	}
-	sink = uintptr(at)
+	runtime.KeepAlive(at)
 	return best
 }
 
-// sink keeps results of work that is only timed.
-var sink uintptr
-
-// between returns the least and the greatest latency of the sets from low to
-// high bytes, 0 for none.
+// latencyAt is the mean latency, by logarithms, of the sets from low to high
+// bytes, 0 for none.
 func latencyAt(points []point, low, high int64) float64 {
 	sum, n := 0.0, 0
 	for _, p := range points {
@@ -173,7 +171,11 @@ func levelsOf(reported []cache, points []point) ([]level, error) {
 		below = l.Bytes
 		found = append(found, l)
 	}
-	found = append(found, level{Name: "dram", NS: far, Line: 64, From: "measured"})
+	shared := 1
+	if len(reported) > 0 {
+		shared = reported[len(reported)-1].SharedBy
+	}
+	found = append(found, level{Name: "dram", NS: far, Line: 64, SharedBy: shared, From: "measured"})
 	return merged(found), nil
 }
 

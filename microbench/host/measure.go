@@ -31,6 +31,9 @@ const (
 	// beyond what an idle processor loses, before the window counts as
 	// contended.
 	lostShare = 0.02
+	// idleMost bounds what counts as the idle processor's loss: more is somebody
+	// else's work.
+	idleMost = 0.08
 	// noisy is the coefficient of variation of the windows, by the median
 	// absolute deviation, above which nothing is reported.
 	noisy = 0.05
@@ -107,8 +110,7 @@ type measurement struct {
 	words   []*linux.Region // of the locks
 	own     []*linux.Region // of the workers
 	shared  int             // slots of the arena in use
-	pages   []string
-	kernels []string
+	classes []string        // of the accesses' instructions
 }
 
 // array is where one access line of one worker finds its elements.
@@ -129,6 +131,9 @@ func (m *measurement) run(ctx context.Context) (microbench.Sample, error) {
 	defer restore()
 	c := &control{done: make([]progress, m.cores)}
 	window := windowTime
+	if m.has(program.Mutex) {
+		window *= 4 // a waiter sleeps for milliseconds where all processors are busy
+	}
 	if m.options.TrialSeconds > 0 {
 		window = time.Duration(m.options.TrialSeconds * float64(time.Second))
 	}
@@ -227,7 +232,7 @@ func (m *measurement) build() error {
 				arrays = append(arrays, at)
 				if id == 0 {
 					_, class := accessorOf(a.Op, a.Mode, a.Bytes)
-					m.kernels = append(m.kernels, class)
+					m.classes = append(m.classes, class)
 				}
 				out = append(out, access(at.base, a, drawn[a].seeded(s.Uint64()), base.Index == "packet"))
 			}
@@ -409,35 +414,43 @@ func (m *measurement) enough(c *control) bool {
 	if n >= mostWindows {
 		return true
 	}
-	good, _ := m.rates(n)
-	if len(good) < wanted {
+	fine := m.fine(n)
+	if len(fine) < wanted {
 		return false
 	}
 	precision := m.options.Precision
 	if precision == 0 {
 		precision = 0.005
 	}
-	low, high, _ := stats.Sorted(good).MedianInterval()
-	return high-low <= 2*max(precision, 0.01)*stats.Median(good) || len(good) >= 3*wanted
+	rates := m.rates(fine)
+	low, high, _ := stats.Sorted(rates).MedianInterval()
+	return high-low <= 2*max(precision, 0.01)*stats.Median(rates) || len(fine) >= 3*wanted
 }
 
-// rates returns the Mpps of the first n windows: of those that were not
-// disturbed, and of all.
-func (m *measurement) rates(n int) (good, all []float64) {
+// fine lists those of the first n windows that nothing disturbed.
+func (m *measurement) fine(n int) []int {
+	var list []int
 	for k := range n {
-		mpps := 0.0
-		fine := true
-		for _, w := range m.workers {
+		disturbed := slices.ContainsFunc(m.workers, func(w *worker) bool {
 			v := &w.windows[k]
-			mpps += 1000 * float64(v.packets) / v.ns
-			fine = fine && m.lost(v) <= lostShare && !v.faults.Any()
-		}
-		all = append(all, mpps)
-		if fine {
-			good = append(good, mpps)
+			return m.lost(v) > lostShare || v.faults.Any()
+		})
+		if !disturbed {
+			list = append(list, k)
 		}
 	}
-	return good, all
+	return list
+}
+
+// rates returns the Mpps of windows, all workers together.
+func (m *measurement) rates(windows []int) []float64 {
+	rates := make([]float64, len(windows))
+	for i, k := range windows {
+		for _, w := range m.workers {
+			rates[i] += 1000 * float64(w.windows[k].packets) / w.windows[k].ns
+		}
+	}
+	return rates
 }
 
 // lost is the share of a window that its worker lost to others: off its
@@ -449,7 +462,7 @@ func (m *measurement) lost(v *window) float64 {
 		lost = (v.ns - v.cpuNS) / v.ns
 	}
 	if len(m.locks) == 0 {
-		lost = max(lost, v.gapNS/v.ns-m.driver.idle)
+		lost = max(lost, v.gapNS/v.ns-min(m.driver.idle, idleMost))
 	}
 	return lost
 }
@@ -458,61 +471,64 @@ func (m *measurement) has(i program.Idiom) bool {
 	return slices.ContainsFunc(m.program.Locks, func(l program.Lock) bool { return l.Idiom == i })
 }
 
-// summarise makes the sample.
+// summarise makes the sample of the n windows measured.
 func (m *measurement) summarise(n int) (microbench.Sample, error) {
-	good, all := m.rates(n)
 	s := microbench.Sample{
 		Board: m.driver.board.Name, Backend: microbench.Native, Status: microbench.StatusOK,
 		Program: m.program, Traffic: m.traffic, Cores: m.cores, Threads: 1, Seed: m.options.Seed,
-		Runs: len(good), Conditions: map[string]string{}, CPUNS: map[string]float64{},
+		Conditions: map[string]string{}, CPUNS: map[string]float64{},
 	}
 	warn := func(format string, a ...any) { s.Warnings = append(s.Warnings, fmt.Sprintf(format, a...)) }
-	if n == 0 {
-		return s, fault.Checkf("no window was measured")
-	}
 	if err := m.excluded(); err != nil {
 		return s, err
 	}
-	used := good
-	if len(good) < min(leastWindows, len(all)) {
-		if !m.options.AllowNoise {
-			return s, fault.Checkf("machine too noisy: %d of %d windows were disturbed by other work; stop it, or report all the same with --allow-noise", len(all)-len(good), len(all))
-		}
-		used = all
-		warn("contended: %d of %d windows were disturbed by other work, and all are counted", len(all)-len(good), len(all))
-		s.Runs = len(all)
-	} else if len(good) < len(all) {
-		warn("contended: %d of %d windows were disturbed by other work and left out", len(all)-len(good), len(all))
+	windows := m.fine(n)
+	switch disturbed := n - len(windows); {
+	case len(windows) < leastWindows && !m.options.AllowNoise:
+		return s, fault.Checkf("machine too noisy: %d of %d windows were disturbed by other work; stop it, or report all the same with --allow-noise", disturbed, n)
+	case len(windows) < leastWindows:
+		warn("contended: %d of %d windows were disturbed by other work, and all are counted", disturbed, n)
+		windows = upTo(n)
+	case disturbed > 0:
+		warn("contended: %d of %d windows were disturbed by other work and left out", disturbed, n)
 	}
-	sorted := stats.Sorted(used)
-	s.Mpps = stats.Median(used)
+	rates := m.rates(windows)
+	s.Runs = len(rates)
+	s.Mpps = stats.Median(rates)
 	s.MedianMpps = s.Mpps
-	s.Low, s.High, _ = sorted.MedianInterval()
-	s.Outliers = len(stats.Outliers(used))
-	if cv := stats.Spread(used) / s.Mpps; cv > noisy {
+	s.Low, s.High, _ = stats.Sorted(rates).MedianInterval()
+	s.Outliers = len(stats.Outliers(rates))
+	if cv := stats.Spread(rates) / s.Mpps; cv > noisy {
 		if !m.options.AllowNoise {
 			return s, fault.Checkf("machine too noisy: the windows' rates vary by %.1f %% around %.4g Mpps, more than %g %%; stop other work, or report all the same with --allow-noise", 100*cv, s.Mpps, 100*noisy)
 		}
 		warn("noisy: the windows' rates vary by %.1f %%", 100*cv)
 	}
-	for _, f := range stats.InTime(used) {
+	for _, f := range stats.InTime(rates) {
 		warn("%s", f.Text)
 	}
-	m.account(&s, n)
+	m.account(&s, windows)
 	return s, nil
 }
 
+// upTo returns 0, 1, ... n-1.
+func upTo(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
 // account adds what the windows tell beside the rate.
-func (m *measurement) account(s *microbench.Sample, n int) {
+func (m *measurement) account(s *microbench.Sample, windows []int) {
 	var wall, cpu, waited, most float64
 	var packets, dropped, faults int64
 	var each, latency []float64
 	for _, w := range m.workers {
-		own := int64(0)
-		ns := 0.0
-		for k := range n {
+		own, ns := int64(0), 0.0
+		for _, k := range windows {
 			v := &w.windows[k]
-			wall += v.ns
 			ns += v.ns
 			cpu += v.cpuNS
 			own += v.packets
@@ -523,6 +539,7 @@ func (m *measurement) account(s *microbench.Sample, n int) {
 				most = max(most, l.most)
 			}
 		}
+		wall += ns
 		packets += own
 		each = append(each, 1000*float64(own)/ns)
 		for _, l := range w.latency {
@@ -548,13 +565,13 @@ func (m *measurement) account(s *microbench.Sample, n int) {
 	}
 	s.Fairness = &microbench.Fairness{Least: slices.Min(each), Most: slices.Max(each), LongestWaitUS: most / 1000}
 	if faults > 0 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("%d page faults within measured windows", faults))
+		s.Warnings = append(s.Warnings, fmt.Sprintf("%d page faults within the windows counted", faults))
 	}
 	s.Conditions["clock"] = clockName
 	s.Conditions["lost when idle"] = fmt.Sprintf("%.1f %% of the time", 100*m.driver.idle)
-	if len(m.kernels) > 0 {
-		slices.Sort(m.kernels)
-		s.Conditions["instructions"] = strings.Join(slices.Compact(m.kernels), ", ")
+	if len(m.classes) > 0 {
+		slices.Sort(m.classes)
+		s.Conditions["instructions"] = strings.Join(slices.Compact(m.classes), ", ")
 	}
 	if text := m.pagesGot(); text != "" {
 		s.Conditions["pages"] = text
