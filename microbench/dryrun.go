@@ -10,6 +10,14 @@ type DryRunner interface {
 	DryRun(workloads []Workload, dir string) ([]string, error)
 }
 
+// Title names a workload for people: its key in a plan, or its program.
+func (w *Workload) Title() string {
+	if w.Key != "" {
+		return w.Key
+	}
+	return w.Program.Name
+}
+
 var dryRunners = map[string]func(*board.Board) (DryRunner, error){}
 
 // RegisterDryRun makes the dry run of a class known. It is called from the init

@@ -11,6 +11,7 @@ import (
 	"nicprof/board"
 	emu "nicprof/emu/bluefield"
 	"nicprof/microbench"
+	"nicprof/microbench/bluefield/counters"
 	"nicprof/microbench/emulated"
 	"nicprof/microbench/host"
 )
@@ -26,5 +27,9 @@ func New(b *board.Board, backend string) (microbench.Driver, error) {
 	if err := here(b, os.DirFS("/"), runtime.GOARCH); err != nil {
 		return nil, err
 	}
-	return host.New(b, backend)
+	d, err := host.New(b, backend)
+	if err != nil {
+		return nil, err
+	}
+	return joinPorts(counters.Join(d, "/"), os.Getenv(PortsVariable)), nil
 }

@@ -44,11 +44,7 @@ func (d *dryRun) DryRun(workloads []microbench.Workload, dir string) ([]string, 
 	built := map[string]bool{}
 	for i := range workloads {
 		w := &workloads[i]
-		name := w.Key
-		if name == "" {
-			name = w.Program.Name
-		}
-		lines = append(lines, "", "# "+name)
+		lines = append(lines, "", "# "+w.Title())
 		setup := d.setup
 		setup.Images = filepath.Join(dir, "images")
 		j, err := prepare(d.board, &setup, sku, platform, w.Program, w.Traffic, w.Options)
