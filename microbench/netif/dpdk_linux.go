@@ -25,9 +25,6 @@ const (
 
 // measureDPDK runs the trials of a base of board dpdk.
 func measureDPDK(ctx context.Context, way route, r request, s *microbench.Sample) error {
-	if os.Geteuid() != 0 {
-		return fault.Missingf("board %s needs root: DPDK's memory, and %s for the devices of an interface", s.Board, rights)
-	}
 	pages := map[string]string{"pages": "small, as asked"}
 	huge := false
 	if !way.smallPages {

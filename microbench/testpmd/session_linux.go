@@ -80,6 +80,7 @@ func Start(ctx context.Context, c Config) (*Session, error) {
 		os.RemoveAll(dir)
 		return nil, fault.Missingf("testpmd: %w", err)
 	}
+	shareAutogroup(cmd.Process.Pid)
 	s := &Session{cmd: cmd, dir: dir, tty: tty, text: make(chan []byte), ended: make(chan struct{})}
 	go s.read()
 	s.started, err = s.until(ctx, startTime)
@@ -89,6 +90,19 @@ func Start(ctx context.Context, c Config) (*Session, error) {
 	}
 	s.Version = ParseVersion(s.started)
 	return s, nil
+}
+
+// shareAutogroup gives a process that has a session, and with it a scheduling
+// group, of its own the priority of this process' group, as far as it may: the
+// processes of a group of lower priority wait for those of others.
+func shareAutogroup(pid int) {
+	own, err := os.ReadFile("/proc/self/autogroup")
+	if err != nil {
+		return // no such scheduling in this kernel
+	}
+	if _, nice, ok := strings.Cut(strings.TrimSpace(string(own)), " nice "); ok {
+		_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(nice), 0)
+	}
 }
 
 // openTerminal returns both ends of a new pseudo-terminal.

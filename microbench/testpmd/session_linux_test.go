@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -31,17 +32,38 @@ func config() Config {
 	}
 }
 
+// niceOfGroup is the priority of a process' scheduling group, "" where the
+// kernel has none.
+func niceOfGroup(t *testing.T, pid string) string {
+	t.Helper()
+	data, err := os.ReadFile("/proc/" + pid + "/autogroup")
+	if errors.Is(err, os.ErrNotExist) {
+		return ""
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	_, nice, _ := strings.Cut(strings.TrimSpace(string(data)), " nice ")
+	return nice
+}
+
 // A session with the installed program: its rings hold the packets that were
 // put into them, none is lost, and it is gone in the end.
 func TestSession(t *testing.T) {
 	installed(t)
 	ctx := t.Context()
+	before := niceOfGroup(t, "self")
 	s, err := Start(ctx, config())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(s.Version, "DPDK ") {
 		t.Errorf("version %q", s.Version)
+	}
+	// Another process of this session may change our group's priority meanwhile.
+	if own := niceOfGroup(t, "self"); own != "" && own == before {
+		if its := niceOfGroup(t, strconv.Itoa(s.cmd.Process.Pid)); its != own {
+			t.Errorf("nice of its scheduling group %s, of ours %s", its, own)
+		}
 	}
 	const bursts, burst, ports = 4, 32, 2
 	if err := s.Forward(ctx, bursts); err != nil {
