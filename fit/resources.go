@@ -184,30 +184,60 @@ func split(samples []microbench.Sample) (train, test []microbench.Sample) {
 func judgeRules(m *model.Model, test []microbench.Sample, r *Report) []model.RuleError {
 	var out []model.RuleError
 	for _, rule := range model.RulesFor(m.BoardClass) {
-		var pct []float64
-		sum := 0.0
+		var pct, locked, free []float64
+		var failed error
 		for i := range test {
 			s := &test[i]
 			p, err := m.Predict(s.Program, s.Traffic, model.Options{Cores: s.Cores, Threads: s.Threads, Rule: rule, Brief: true})
 			if err != nil {
-				r.note("rule %s: %v", rule, err)
-				if native(m) {
-					continue
-				}
-				break
+				failed = err
+				continue
 			}
 			e := 100 * math.Abs(p.Mpps/s.Mpps-1)
 			pct = append(pct, e)
-			sum += e
+			if model.Locked(&s.Program) {
+				locked = append(locked, e)
+			} else {
+				free = append(free, e)
+			}
 		}
-		if len(pct) == 0 || len(pct) < len(test) && !native(m) {
+		if failed != nil {
+			r.note("rule %s: %d of %d samples left out of the fit are not predicted: %v", rule, len(test)-len(pct), len(test), failed)
+		}
+		if enough := float64(len(test)) * mostPredicted(m); len(pct) == 0 || float64(len(pct)) < enough {
 			continue
 		}
-		sorted := stats.Sorted(pct)
-		out = append(out, model.RuleError{Rule: rule, N: len(pct), MeanPct: sum / float64(len(pct)),
-			P95Pct: sorted.Percentile(95), MaxPct: sorted[len(sorted)-1]})
+		mean, p95, most := errorsOf(pct)
+		e := model.RuleError{Rule: rule, N: len(pct), MeanPct: mean, P95Pct: p95, MaxPct: most}
+		if m.CoreLaw != nil {
+			for i, kind := range [][]float64{free, locked} {
+				if len(kind) > 0 {
+					mean, p95, _ := errorsOf(kind)
+					e.Kinds = append(e.Kinds, model.KindError{Locks: i == 1, N: len(kind), MeanPct: mean, P95Pct: p95})
+				}
+			}
+		}
+		out = append(out, e)
 	}
 	return out
+}
+
+// mostPredicted is the share of samples that a rule must predict to be judged: of
+// a real machine a part may have been too noisy to measure.
+func mostPredicted(m *model.Model) float64 {
+	if native(m) {
+		return 0.9
+	}
+	return 1
+}
+
+// errorsOf are the mean, the 95th percentile and the largest of errors.
+func errorsOf(pct []float64) (mean, p95, most float64) {
+	for _, e := range pct {
+		mean += e
+	}
+	sorted := stats.Sorted(pct)
+	return mean / float64(len(pct)), sorted.Percentile(95), sorted[len(sorted)-1]
 }
 
 // starts sets a first guess of everything from the samples that show it best.

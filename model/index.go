@@ -222,6 +222,9 @@ func (m *Model) check() error {
 		name := fmt.Sprintf("cost %s %d B", c.Class, c.Bytes)
 		errs = append(errs, finite(name+" front_us", c.Front), finite(name+" bank_us", c.Bank), finite(name+" line_us", c.Line), finite(name+" same_us", c.Same), finite(name+" miss_us", c.Miss))
 	}
+	if m.CoreLaw != nil {
+		errs = append(errs, m.CoreLaw.check(finite))
+	}
 	if m.DefaultRule != "" && !slices.Contains(Rules, m.DefaultRule) {
 		errs = append(errs, fmt.Errorf("default_rule %q is not one of %v", m.DefaultRule, Rules))
 	}

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -183,6 +185,47 @@ func newLawIndex(m *Model) *lawIndex {
 		}
 	}
 	return l
+}
+
+// check holds the law's parts against what the rule can take.
+func (l *CoreLaw) check(finite func(string, Value) error) error {
+	var errs []error
+	if len(l.Bases) == 0 {
+		errs = append(errs, errors.New("core_law has no base"))
+	}
+	for _, b := range l.Bases {
+		errs = append(errs, finite("core_law base "+b.Name+" core_us", b.CoreUS), finite("core_law base "+b.Name+" ring_lines", b.Lines))
+		if !(b.CoreUS.Value > 0) {
+			errs = append(errs, fmt.Errorf("core_law base %s takes no core time", b.Name))
+		}
+	}
+	if len(l.Caches) > maxCaches {
+		errs = append(errs, fmt.Errorf("core_law has %d caches; at most %d are supported", len(l.Caches), maxCaches))
+	}
+	var lines []int64
+	for _, c := range l.Caches {
+		if !slices.Contains(lines, c.LineBytes) {
+			lines = append(lines, c.LineBytes)
+		}
+		if c.LineBytes < 1 || !(c.Bytes.Value >= float64(c.LineBytes)) {
+			errs = append(errs, fmt.Errorf("core_law cache %s: %g B in lines of %d B", c.Name, c.Bytes.Value, c.LineBytes))
+		}
+		errs = append(errs, finite("core_law cache "+c.Name+" bytes", c.Bytes), finite("core_law cache "+c.Name+" tail_us", c.TailUS),
+			finite("core_law cache "+c.Name+" shared_us", c.SharedUS), finite("core_law cache "+c.Name+" written_us", c.WrittenUS))
+		for _, t := range c.Miss {
+			errs = append(errs, finite("core_law cache "+c.Name+" miss", t.US))
+		}
+	}
+	if len(lines) > maxLines {
+		errs = append(errs, fmt.Errorf("core_law caches have lines of %v B; at most %d sizes are supported", lines, maxLines))
+	}
+	for _, a := range l.Access {
+		errs = append(errs, finite(fmt.Sprintf("core_law access %s:%s %d B", a.Op, a.Mode, a.Bytes), a.US))
+	}
+	for _, c := range l.Locks {
+		errs = append(errs, finite("core_law lock "+string(c.Idiom), c.TakeUS))
+	}
+	return errors.Join(errs...)
 }
 
 func (l *CoreLaw) base(name string) *LawBase {

@@ -203,6 +203,37 @@ type RuleError struct {
 	MeanPct float64 `json:"mean_pct"`
 	P95Pct  float64 `json:"p95_pct"`
 	MaxPct  float64 `json:"max_pct"`
+	// Kinds has the same by kind of program, of run-to-completion boards: locks
+	// are predicted worse than the rest.
+	Kinds []KindError `json:"kinds,omitempty"`
+}
+
+// KindError is a rule's error on programs with locks that exclude, or without.
+type KindError struct {
+	Locks   bool    `json:"locks"`
+	N       int     `json:"n"`
+	MeanPct float64 `json:"mean_pct"`
+	P95Pct  float64 `json:"p95_pct"`
+}
+
+// p95 is the error that 95 % of the held-out samples like a program stay below.
+func (e *RuleError) p95(p *Program) float64 {
+	for _, k := range e.Kinds {
+		if k.Locks == Locked(p) {
+			return k.P95Pct
+		}
+	}
+	return e.P95Pct
+}
+
+// Locked says whether a program takes a lock that keeps others out.
+func Locked(p *Program) bool {
+	for i := range p.Locks {
+		if p.Locks[i].Idiom != program.None {
+			return true
+		}
+	}
+	return false
 }
 
 // Model is the fitted model of a board. Build one with fit.Fit or Load; Predict

@@ -168,7 +168,7 @@ func (m *Model) conclude(j *job, times *resourceTimes, out *Prediction, o Option
 	out.Bottleneck = times.name(j.x, times.bottleneck, &j.p)
 	rel := times.rel
 	if e := j.x.rules[out.Rule]; e != nil {
-		rel = math.Hypot(rel, e.P95Pct/100)
+		rel = math.Hypot(rel, e.p95(&j.p)/100)
 	} else {
 		rel = math.Hypot(rel, meanTo95*m.Quality.MAPE/100)
 	}
