@@ -204,6 +204,7 @@ type access struct {
 	Text, Count, Offset string
 	Once                bool
 	Commands            []string
+	Indent              string // of a section's, within its lock
 }
 
 type lock struct {
@@ -475,6 +476,7 @@ func (g *generator) lock(i int, l program.Lock, floor map[string]int64) error {
 		if err != nil {
 			return err
 		}
+		line.Indent = "    "
 		out.Section = append(out.Section, line)
 	}
 	g.data.Locks = append(g.data.Locks, out)
