@@ -176,7 +176,7 @@ func lockhammerRows(_ context.Context, o options, cpus []int, res *Result) ([]*c
 	return []*contest{{
 		Comparison: Comparison{Group: "lock", Name: "ticket", Peer: "lockhammer", As: filepath.Base(program), Threads: len(cpus), Unit: "ns", Aim: peerAim},
 		ours: always(func() (reading, error) {
-			return contention(func() kernel.Lock { return new(kernel.Ticket) }, cpus, o.scale.time)
+			return contention(newTicket, cpus, o.scale.time)
 		}),
 		theirs: func(ctx context.Context) (reading, error) {
 			text, err := command(ctx, answerLimit, nil, args...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -305,7 +306,7 @@ func together(cpus []int, d time.Duration, blocks bool, work func(n int64)) []wo
 // is nil) or a lock's hand-over. Nanoseconds between two operations of all
 // threads together.
 func contention(newLock func() kernel.Lock, cpus []int, d time.Duration) (reading, error) {
-	var counter kernel.Counter
+	counter := oneOfMany[kernel.Counter]()
 	work := func(n int64) { kernel.FetchAdd(&counter.N, n) }
 	name, blocks := "fetch-add", false
 	if newLock != nil {
@@ -332,6 +333,19 @@ func contention(newLock func() kernel.Lock, cpus []int, d time.Duration) (readin
 	r.value = 1e9 / rate
 	return r, nil
 }
+
+// oneOfMany returns one of many new values, another one each time: how fast a
+// line moves between two cores depends on its address, since that decides which
+// slice of the last cache it goes through.
+func oneOfMany[T any]() *T {
+	const words = 1024
+	return &make([]T, words)[rand.IntN(words)]
+}
+
+// Locks for contention.
+func newSpin() kernel.Lock   { return oneOfMany[kernel.Spin]() }
+func newTicket() kernel.Lock { return oneOfMany[kernel.Ticket]() }
+func newMutex() kernel.Lock  { return oneOfMany[kernel.Mutex]() }
 
 // always wraps a measurement that needs no context.
 func always(f func() (reading, error)) side {

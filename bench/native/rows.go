@@ -177,7 +177,7 @@ func contentionRows(_ context.Context, o options, dir string, cpus []int, _ *Res
 	if _, err := os.Stat(program); err != nil {
 		return nil, nil // chaseRows has said why
 	}
-	const tight = "C releases with a plain store and polls without a call between; Go has neither"
+	const release = "C releases by a plain store; Go has only sequentially consistent ones"
 	kinds := []struct {
 		group, name, as string
 		lock            func() kernel.Lock
@@ -185,11 +185,11 @@ func contentionRows(_ context.Context, o options, dir string, cpus []int, _ *Res
 		why             string
 	}{
 		{"fetch-add", "one word", "fetch-add", nil, peerAim, ""},
-		{"lock", "spin", "spin", func() kernel.Lock { return new(kernel.Spin) }, peerAim, ""},
-		{"lock", "ticket", "ticket", func() kernel.Lock { return new(kernel.Ticket) }, peerAim, ""},
-		{"lock", "spin", "spin-tight", func() kernel.Lock { return new(kernel.Spin) }, 0, tight},
-		{"lock", "ticket", "ticket-tight", func() kernel.Lock { return new(kernel.Ticket) }, 0, tight},
-		{"lock", "mutex", "mutex", func() kernel.Lock { return new(kernel.Mutex) }, 0, "two algorithms: Go's mutex parks goroutines, pthread_mutex sleeps in the kernel"},
+		{"lock", "spin", "spin", newSpin, peerAim, ""},
+		{"lock", "ticket", "ticket", newTicket, peerAim, ""},
+		{"lock", "spin", "spin-release", newSpin, 0, release},
+		{"lock", "ticket", "ticket-release", newTicket, 0, release},
+		{"lock", "mutex", "mutex", newMutex, 0, "two algorithms: Go's mutex parks goroutines, pthread_mutex sleeps in the kernel"},
 	}
 	var out []*contest
 	for _, k := range kinds {

@@ -4,10 +4,8 @@
  * One thread on each CPU, all at one cache line. KIND:
  *   fetch-add       atomic addition of 1 to one word
  *   spin, ticket    a lock around an addition to a plain counter, released by a
- *                   sequentially consistent store and with a call for the pause
- *                   between two polls, both as in Go
- *   spin-tight, ticket-tight   the same as a C programmer has it: released by a
- *                   release store, the pause within the loop
+ *                   sequentially consistent store as in Go
+ *   spin-release, ticket-release   the same, released by a release store
  *   mutex           pthread_mutex
  *
  * On standard input:
@@ -25,10 +23,16 @@
 #define ALONE __attribute__((aligned(256)))
 enum { MAX = 1024, BATCH = 512, LEAD = 2000000, TAIL = 1000000 };
 
-static struct { ALONE uint32_t held; } spin;
-static struct { ALONE uint32_t next; uint32_t serving; } ticket; /* both in one line, as in Go */
-static struct { ALONE pthread_mutex_t mutex; } sleeper = { PTHREAD_MUTEX_INITIALIZER };
-static struct { ALONE uint64_t n; } counter;
+/*
+ * Each run takes other words of many: how fast a line moves between two cores
+ * depends on its address, since that decides which slice of the last cache it
+ * goes through.
+ */
+enum { WORDS = 1024 };
+static struct { ALONE uint32_t held; } spins[WORDS], *spin;
+static struct { ALONE uint32_t next; uint32_t serving; } tickets[WORDS], *ticket; /* both in one line, as in Go */
+static struct { ALONE pthread_mutex_t mutex; } sleepers[WORDS], *sleeper;
+static struct { ALONE uint64_t n; } counters[WORDS], *counter;
 static struct { ALONE int threads; int ready; int64_t begin, window; } run;
 
 static struct worker {
@@ -39,7 +43,7 @@ static struct worker {
 	uint64_t found;
 } worker[MAX];
 
-static inline void pause_here(void)
+static inline void relax(void)
 {
 #if defined(__x86_64__)
 	__builtin_ia32_pause();
@@ -48,65 +52,65 @@ static inline void pause_here(void)
 #endif
 }
 
-/* pause_call takes the time of a call: how often a waiter polls decides how
- * fast a contended line changes hands. */
-static __attribute__((noinline)) void pause_call(void) { pause_here(); }
-
 static uint64_t fetch_add(int64_t n)
 {
-	uint64_t sum = 0;
+	uint64_t *word = &counter->n, sum = 0;
 
 	for (; n > 0; n--)
-		sum += __atomic_fetch_add(&counter.n, 1, __ATOMIC_SEQ_CST);
+		sum += __atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST);
 	return sum;
 }
 
-#define SPIN(name, pause, release)                                                    \
-	static uint64_t name(int64_t n)                                               \
-	{                                                                             \
-		for (; n > 0; n--) {                                                  \
-			while (__atomic_exchange_n(&spin.held, 1, __ATOMIC_SEQ_CST))  \
-				while (__atomic_load_n(&spin.held, __ATOMIC_SEQ_CST)) \
-					pause();                                      \
-			counter.n++;                                                  \
-			__atomic_store_n(&spin.held, 0, release);                     \
-		}                                                                     \
-		return 0;                                                             \
-	}
+static inline uint64_t with_spin(int64_t n, int release)
+{
+	uint32_t *held = &spin->held;
+	uint64_t *word = &counter->n;
 
-#define TICKET(name, pause, release)                                                                \
-	static uint64_t name(int64_t n)                                                             \
-	{                                                                                           \
-		for (; n > 0; n--) {                                                                \
-			uint32_t mine = __atomic_fetch_add(&ticket.next, 1, __ATOMIC_SEQ_CST);      \
-                                                                                                    \
-			while (__atomic_load_n(&ticket.serving, __ATOMIC_SEQ_CST) != mine)          \
-				pause();                                                            \
-			counter.n++;                                                                \
-			__atomic_store_n(&ticket.serving, ticket.serving + 1, release);             \
-		}                                                                                   \
-		return 0;                                                                           \
+	for (; n > 0; n--) {
+		while (__atomic_exchange_n(held, 1, __ATOMIC_SEQ_CST))
+			while (__atomic_load_n(held, __ATOMIC_SEQ_CST))
+				relax();
+		++*word;
+		__atomic_store_n(held, 0, release);
 	}
+	return 0;
+}
 
-SPIN(with_spin, pause_call, __ATOMIC_SEQ_CST)
-SPIN(with_spin_tight, pause_here, __ATOMIC_RELEASE)
-TICKET(with_ticket, pause_call, __ATOMIC_SEQ_CST)
-TICKET(with_ticket_tight, pause_here, __ATOMIC_RELEASE)
+static inline uint64_t with_ticket(int64_t n, int release)
+{
+	uint32_t *next = &ticket->next, *serving = &ticket->serving;
+	uint64_t *word = &counter->n;
+
+	for (; n > 0; n--) {
+		uint32_t mine = __atomic_fetch_add(next, 1, __ATOMIC_SEQ_CST);
+
+		while (__atomic_load_n(serving, __ATOMIC_SEQ_CST) != mine)
+			relax();
+		++*word;
+		__atomic_store_n(serving, *serving + 1, release);
+	}
+	return 0;
+}
+
+static uint64_t spin_seq(int64_t n) { return with_spin(n, __ATOMIC_SEQ_CST); }
+static uint64_t spin_release(int64_t n) { return with_spin(n, __ATOMIC_RELEASE); }
+static uint64_t ticket_seq(int64_t n) { return with_ticket(n, __ATOMIC_SEQ_CST); }
+static uint64_t ticket_release(int64_t n) { return with_ticket(n, __ATOMIC_RELEASE); }
 
 static uint64_t with_mutex(int64_t n)
 {
 	for (; n > 0; n--) {
-		pthread_mutex_lock(&sleeper.mutex);
-		counter.n++;
-		pthread_mutex_unlock(&sleeper.mutex);
+		pthread_mutex_lock(&sleeper->mutex);
+		counter->n++;
+		pthread_mutex_unlock(&sleeper->mutex);
 	}
 	return 0;
 }
 
 static const struct { const char *name; uint64_t (*batch)(int64_t n); } kinds[] = {
 	{"fetch-add", fetch_add}, {"mutex", with_mutex},
-	{"spin", with_spin}, {"spin-tight", with_spin_tight},
-	{"ticket", with_ticket}, {"ticket-tight", with_ticket_tight},
+	{"spin", spin_seq}, {"spin-release", spin_release},
+	{"ticket", ticket_seq}, {"ticket-release", ticket_release},
 };
 static uint64_t (*batch)(int64_t n);
 
@@ -120,7 +124,7 @@ static void *work(void *arg)
 	if (__atomic_add_fetch(&run.ready, 1, __ATOMIC_SEQ_CST) == run.threads)
 		__atomic_store_n(&run.begin, now() + LEAD, __ATOMIC_SEQ_CST);
 	while (!(begin = __atomic_load_n(&run.begin, __ATOMIC_SEQ_CST)))
-		pause_here();
+		relax();
 	end = begin + run.window;
 	w->busy = -cpu_time();
 	from = t = now();
@@ -158,6 +162,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	run.threads = argc - 2;
+	for (int i = 0; i < WORDS; i++)
+		pthread_mutex_init(&sleepers[i].mutex, NULL);
 	for (int i = 0; i < run.threads; i++)
 		worker[i].cpu = atoi(argv[i + 2]);
 
@@ -169,7 +175,11 @@ int main(int argc, char **argv)
 			fprintf(stderr, "no command %s\n", word);
 			return 2;
 		}
-		counter.n = 0;
+		spin = &spins[random() % WORDS];
+		ticket = &tickets[random() % WORDS];
+		sleeper = &sleepers[random() % WORDS];
+		counter = &counters[random() % WORDS];
+		counter->n = 0;
 		run.ready = 0;
 		run.begin = 0;
 		for (int i = 0; i < run.threads; i++)
@@ -190,7 +200,7 @@ int main(int argc, char **argv)
 			if (away > lost)
 				lost = away;
 		}
-		printf("%.1f %.1f %.1f %.6f %ld %lu\n", rate, slowest, fastest, lost, all, (unsigned long)counter.n);
+		printf("%.1f %.1f %.1f %.6f %ld %lu\n", rate, slowest, fastest, lost, all, (unsigned long)counter->n);
 		fflush(stdout);
 	}
 	return 0;

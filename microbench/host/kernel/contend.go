@@ -65,10 +65,8 @@ func (l *Spin) Sections(counter *uint64, n int64) {
 // wait acquires when the lock was held a moment ago.
 func (l *Spin) wait() {
 	for {
-		for atomic.LoadUint32(&l.held) != 0 {
-			pause()
-		}
-		if atomic.SwapUint32(&l.held, 1) == 0 {
+		await(&l.held, 0)
+		if atomic.LoadUint32(&l.held) == 0 && atomic.SwapUint32(&l.held, 1) == 0 {
 			return
 		}
 	}
@@ -98,7 +96,7 @@ func (l *Ticket) Sections(counter *uint64, n int64) {
 
 func (l *Ticket) wait(mine uint32) {
 	for atomic.LoadUint32(&l.serving) != mine {
-		pause()
+		await(&l.serving, mine)
 	}
 }
 

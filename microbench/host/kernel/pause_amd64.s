@@ -1,5 +1,0 @@
-#include "textflag.h"
-
-TEXT ·pause(SB), NOSPLIT, $0-0
-	PAUSE
-	RET
