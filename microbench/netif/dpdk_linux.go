@@ -138,6 +138,7 @@ type dpdkForwarder struct {
 	mode    string
 	before  testpmd.Counts
 	usage   testpmd.Usage
+	began   time.Time
 	rx      uint64
 }
 
@@ -170,6 +171,7 @@ func (f *dpdkForwarder) begin(uint16) error {
 		return err
 	}
 	f.before, f.rx = counts.Total, interfaceCounts.RxPackets
+	f.began = time.Now()
 	f.usage, err = f.session.Usage()
 	return err
 }
@@ -182,6 +184,7 @@ func (f *dpdkForwarder) end() (handled, error) {
 	if err != nil {
 		return handled{}, err
 	}
+	polled := time.Since(f.began)
 	received, err := f.in.counts()
 	if err != nil {
 		return handled{}, err
@@ -189,7 +192,7 @@ func (f *dpdkForwarder) end() (handled, error) {
 	after := counts.Total
 	h := handled{
 		arrived: int64(after.RxPackets - f.before.RxPackets), forwarded: int64(after.TxPackets - f.before.TxPackets),
-		usage: usage{u.Ran - f.usage.Ran, u.Waited - f.usage.Waited},
+		usage: usage{u.Ran - f.usage.Ran, u.Waited - f.usage.Waited}, polled: polled,
 	}
 	h.dropped = map[string]int64{
 		causeRing:     int64(received.RxPackets-f.rx) - h.arrived,

@@ -30,6 +30,7 @@ type handled struct {
 	refused            int64 // attempts that the out interface turned away and counted
 	atInterface        int64 // of dropped, those that the in interface counted too
 	usage              usage
+	polled             time.Duration // of which usage is, by a thread that is busy all the time; 0: by one that sleeps without packets
 }
 
 // usage is the processor time of a thread, and how long it was ready to run

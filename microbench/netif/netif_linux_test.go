@@ -179,7 +179,7 @@ func TestFaultsAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer x.close()
-		o, err := x.trial(t.Context(), 50*time.Millisecond, n/50e-3/1e6)
+		o, err := x.trial(t.Context(), 200*time.Millisecond, n/0.2/1e6)
 		return o.packets, err
 	}
 	for _, c := range []struct {
@@ -196,8 +196,9 @@ func TestFaultsAreFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A generator without a processor may send fewer than are due.
-		if got, want := c.found(p), p.Sent/c.every; got != want || p.Sent < n/2 || (p.Check() != nil) != (want > 0) {
+		// A generator without a processor may send fewer than are due; they are
+		// enough for each fault.
+		if got, want := c.found(p), p.Sent/c.every; got != want || p.Sent < 100 || (p.Check() != nil) != (want > 0) {
 			t.Errorf("one in %d: found %d of %d sent: %+v", c.every, got, p.Sent, p)
 		}
 	}

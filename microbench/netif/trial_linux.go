@@ -188,6 +188,10 @@ func (x *path) trial(ctx context.Context, d time.Duration, rate float64) (outcom
 	// Queues still empty after the last packet was sent: what they hold counts,
 	// and so does the time that it takes.
 	seconds := max(d.Seconds(), float64(tally.last-gen.start)/1e9)
+	if h.polled > 0 { // also while nothing was sent any more
+		part := seconds / h.polled.Seconds()
+		h.usage = usage{time.Duration(part * float64(h.usage.ran)), time.Duration(part * float64(h.usage.waited))}
+	}
 	o := outcome{
 		mpps: millions(p.Received, seconds), offered: millions(p.Sent, d.Seconds()), dropped: millions(p.Lost(), seconds),
 		packets: p, seconds: d.Seconds(), latency: tally.latency,
