@@ -73,23 +73,22 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c emu.Conf
 		return nil, err
 	}
 	length := max(1, c.Length)
-	m.want = c.Packets
+	want, parallel := c.Packets, cores
 	m.warmRounds = warmRounds * length
-	if m.want == 0 {
-		m.want = 3000
+	if want == 0 {
+		want = 3000
 		if m.contended() {
-			m.want *= 4 // packets of cores that wait for each other vary much
-		}
-		if t.RateMpps > 0 {
-			m.want = 24000
-			m.warmRounds *= 60 // for the rings to fill, if they do
+			want *= 4 // packets of cores that wait for each other vary much
 		}
 	}
-	m.want *= length
-	m.batch = c.Batch
-	if m.batch == 0 {
-		m.batch = max(1, m.want/60)
+	if t.RateMpps > 0 {
+		parallel = 0
+		m.warmRounds *= 60 // for the rings to fill, if they do
+		if c.Packets == 0 {
+			want = 24000
+		}
 	}
+	m.meter.Expect(want*length, c.Batch, parallel)
 	m.layTraffic(b, base, p, t)
 	m.prefill()
 	return m, nil
@@ -146,10 +145,10 @@ func (m *machine) layMemories(b *board.Board) {
 		m.latencies[i] = m.cycles(level(i).Latency.Value)
 	}
 	for i := range m.l2 {
-		m.meter("l2", 0, &m.l2[i])
+		m.meter.Watch("l2", 0, &m.l2[i])
 	}
-	m.meter("llc", m.latencies[levelLLC]/2, &m.llc)
-	m.meter("dram", m.latencies[levelDRAM]/2, &m.dram)
+	m.meter.Watch("llc", m.latencies[levelLLC]/2, &m.llc)
+	m.meter.Watch("dram", m.latencies[levelDRAM]/2, &m.dram)
 }
 
 // compile turns the program into the steps that every packet runs through.
@@ -299,9 +298,9 @@ func (m *machine) layTraffic(b *board.Board, base board.Base, p program.Program,
 	if f != nil {
 		m.flowSampler = f.Sampler()
 	}
-	m.meter("eswitch", 0, &m.eswitch)
-	m.meter("pcie.in", 0, &m.pcieIn)
-	m.meter("pcie.out", 0, &m.pcieOut)
+	m.meter.Watch("eswitch", 0, &m.eswitch)
+	m.meter.Watch("pcie.in", 0, &m.pcieIn)
+	m.meter.Watch("pcie.out", 0, &m.pcieOut)
 }
 
 // prefill brings the caches near their steady state without time: the elements

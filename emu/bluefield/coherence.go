@@ -48,10 +48,10 @@ func (m *machine) request(c *core, s *step, line int64, write, shared bool) (don
 	if write && from != fromL1 {
 		m.deprive(c, line, done)
 	}
-	if m.profile && m.measuring {
+	if m.profile && m.meter.On {
 		a := &s.found[from]
-		a.visits++
-		a.busy += done - now
+		a.Visits++
+		a.Busy += done - now
 	}
 	return done
 }

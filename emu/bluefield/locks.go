@@ -120,8 +120,8 @@ func (m *machine) enter(w *lockWord) {
 }
 
 func (m *machine) exit(w *lockWord) {
-	if w.users--; w.users == 0 && m.measuring {
-		w.busy += m.kernel.Now() - max(w.since, m.start)
+	if w.users--; w.users == 0 && m.meter.On {
+		w.busy += m.kernel.Now() - max(w.since, m.meter.Start)
 	}
 }
 

@@ -43,8 +43,8 @@ type step struct {
 	lock     *lock
 	frame    []string
 
-	issued account
-	found  [sources]account
+	issued emu.Account
+	found  [sources]emu.Account
 }
 
 // array is a range of elements, a copy for every by cores.
@@ -159,26 +159,18 @@ type machine struct {
 	arrival                  float64 // mean gap in ps, 0: saturate
 	dealt                    int     // core that the next packet goes to
 	flowSampler              traffic.Popularity
-	meters                   []meter
+	meter                    emu.Meter
 
-	warmRounds  int
-	want, batch int
-	done        int
-	start       sim.Time
-	batchStart  sim.Time
-	round       sim.Time // sum of the batch's rounds: from packet to packet of a core
-	measuring   bool
-	profile     bool
-	watch       func() // after each event, for tests
-	result      emu.Result
+	warmRounds int
+	done       int
+	profile    bool
+	watch      func() // after each event, for tests
 }
 
 func (m *machine) cycles(n float64) sim.Time { return sim.Time(n*m.cycle + 0.5) }
 
 // run is the event loop. It allocates nothing per event.
 func (m *machine) run(ctx context.Context) (*emu.Result, error) {
-	m.result.Batches = make([]sim.Time, 0, m.want/m.batch+1)
-	m.result.Latency = make([]sim.Time, 0, m.want)
 	if m.arrival > 0 {
 		for i := range m.cores {
 			m.cores[i].idle = true
@@ -195,7 +187,7 @@ func (m *machine) run(ctx context.Context) (*emu.Result, error) {
 		}
 	}
 	const poll = 1 << 14
-	for n := 0; int(m.result.Packets) < m.want; n++ {
+	for n := 0; !m.meter.Full(); n++ {
 		if n%poll == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -236,16 +228,16 @@ func (m *machine) gap() sim.Time { return sim.Time(m.arrivals.ExpFloat64() * m.a
 func (m *machine) arrive() {
 	now := m.kernel.Now()
 	m.kernel.At(now+m.gap(), evArrival, 0, 0)
-	if m.measuring {
-		m.result.Offered++
+	if m.meter.On {
+		m.meter.Offered++
 	}
 	c := &m.cores[m.dealt]
 	if m.dealt++; m.dealt == len(m.cores) {
 		m.dealt = 0
 	}
 	if c.ring.Len() >= ringSize || m.eswitch.Free()-now > buffer*m.ioInterval {
-		if m.measuring {
-			m.result.Dropped++
+		if m.meter.On {
+			m.meter.Dropped++
 		}
 		return
 	}
@@ -286,9 +278,9 @@ func (m *machine) after(c *core, t sim.Time, p phase) {
 func (m *machine) spend(c *core, s *step, d sim.Time, p phase) {
 	d = m.issue.Jitter(d, m.jitter)
 	c.busy += d
-	if m.profile && m.measuring {
-		s.issued.visits++
-		s.issued.busy += d
+	if m.profile && m.meter.On {
+		s.issued.Visits++
+		s.issued.Busy += d
 	}
 	m.after(c, m.kernel.Now()+d, p)
 }
@@ -498,15 +490,10 @@ func (m *machine) leave(c *core) {
 	m.pcieOut.Serve(now, sim.Time(c.bytes*m.pciePerByte))
 	m.done++
 	switch {
-	case m.measuring:
-		m.result.Packets++
-		m.result.Latency = append(m.result.Latency, m.pcieOut.Free()-c.began)
-		m.round += now - c.gone
-		if int(m.result.Packets)%m.batch == 0 {
-			m.closeBatch(now)
-		}
+	case m.meter.On:
+		m.meter.Leave(now, m.pcieOut.Free()-c.began, now-c.gone)
 	case m.done >= m.warmRounds*len(m.cores):
-		m.measure(now)
+		m.begin(now)
 	}
 	c.gone = now
 	m.take(c)

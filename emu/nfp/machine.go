@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"nicprof/emu"
 	"nicprof/program"
 	"nicprof/sim"
 	"nicprof/traffic"
@@ -54,14 +55,8 @@ type step struct {
 	demands  []demand
 	frame    []string
 
-	issued account   // on the microengine
-	memory []account // by bank
-}
-
-// account sums the visits and times of one place in the program.
-type account struct {
-	visits     int64
-	busy, wait sim.Time
+	issued emu.Account   // on the microengine
+	memory []emu.Account // by bank
 }
 
 func (s *step) bytes() int64 {
@@ -153,29 +148,21 @@ type machine struct {
 	flowSampler traffic.Popularity
 	idle        []int32            // contexts without a packet (traffic with a rate)
 	waiting     sim.Line[sim.Time] // arrival times of packets without a context
-	meters      []meter
+	meter       emu.Meter
 
 	warmRounds   int
 	warmPackets  int
 	gatherRounds int
 	gatherTime   sim.Time
-	want, batch  int
 	done         int
-	start        sim.Time
-	batchStart   sim.Time
-	round        sim.Time // sum of the batch's rounds: from packet to packet of a context
-	measuring    bool
 	profile      bool
 	watch        func() // after each event, for tests
-	result       Result
 }
 
 func (m *machine) cycles(n float64) sim.Time { return sim.Time(n*m.cycle + 0.5) }
 
 // run is the event loop. It allocates nothing per event.
 func (m *machine) run(ctx context.Context) (*Result, error) {
-	m.result.Batches = make([]sim.Time, 0, m.want/m.batch+1)
-	m.result.Latency = make([]sim.Time, 0, m.want)
 	if m.arrival > 0 {
 		for c := len(m.contexts) - 1; c >= 0; c-- {
 			m.idle = append(m.idle, int32(c))
@@ -190,7 +177,7 @@ func (m *machine) run(ctx context.Context) (*Result, error) {
 		}
 	}
 	const poll = 1 << 14
-	for n := 0; int(m.result.Packets) < m.want; n++ {
+	for n := 0; !m.meter.Full(); n++ {
 		if n%poll == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -243,8 +230,8 @@ func (m *machine) gap() sim.Time { return sim.Time(m.arrivals.ExpFloat64() * m.a
 func (m *machine) arrive() {
 	now := m.kernel.Now()
 	m.kernel.At(now+m.gap(), evArrival, 0, 0)
-	if m.measuring {
-		m.result.Offered++
+	if m.meter.On {
+		m.meter.Offered++
 	}
 	if n := len(m.idle); n > 0 {
 		c := m.idle[n-1]
@@ -254,8 +241,8 @@ func (m *machine) arrive() {
 		return
 	}
 	if m.waiting.Len() >= ingressBuffer {
-		if m.measuring {
-			m.result.Dropped++
+		if m.meter.On {
+			m.meter.Dropped++
 		}
 		return
 	}
@@ -340,10 +327,10 @@ func (m *machine) dispatch(e *microengine, c int32) {
 	d = m.issue.Jitter(d, m.jitter)
 	e.running = c
 	e.busy += d
-	if m.profile && m.measuring {
-		s.issued.visits++
-		s.issued.busy += d
-		s.issued.wait += m.kernel.Now() - t.ready
+	if m.profile && m.meter.On {
+		s.issued.Visits++
+		s.issued.Busy += d
+		s.issued.Wait += m.kernel.Now() - t.ready
 	}
 	m.kernel.After(d, evIssued, c, 0)
 }
@@ -481,11 +468,11 @@ func (m *machine) serve(c int32, s *step, cost *cost, op program.Op, addr, n int
 	mem := e.mem
 	at := m.kernel.Now() + mem.half
 	start, done := e.serve(at, cost, op, s.atomic, s.posted, addr, n)
-	if m.profile && m.measuring {
+	if m.profile && m.meter.On {
 		a := &s.memory[mem.bank(addr)]
-		a.visits++
-		a.wait += start - m.contexts[c].ready
-		a.busy += done - start
+		a.Visits++
+		a.Wait += start - m.contexts[c].ready
+		a.Busy += done - start
 	}
 	return done + m.latency.Jitter(mem.half, min(1, 2*m.jitter))
 }
@@ -542,8 +529,8 @@ func (m *machine) release(holder int32, t *thread, s *step) {
 		return
 	}
 	now := m.kernel.Now()
-	if m.measuring {
-		w.held += now - max(w.since, m.start)
+	if m.meter.On {
+		w.held += now - max(w.since, m.meter.Start)
 	}
 	w.holder = -1
 	if w.first < 0 {
@@ -562,13 +549,8 @@ func (m *machine) leave(c int32) {
 	t := &m.contexts[c]
 	m.done++
 	switch {
-	case m.measuring:
-		m.result.Packets++
-		m.result.Latency = append(m.result.Latency, now-t.began)
-		m.round += now - t.left
-		if int(m.result.Packets)%m.batch == 0 {
-			m.closeBatch(now)
-		}
+	case m.meter.On:
+		m.meter.Leave(now, now-t.began, now-t.left)
 	case m.warm(now):
 		m.begin()
 	}
@@ -592,27 +574,9 @@ func (m *machine) warm(now sim.Time) bool {
 	return rounds >= m.warmRounds && m.done >= m.warmPackets && (rounds >= m.gatherRounds || now >= m.gatherTime)
 }
 
-// closeBatch records the time of a batch. Under saturation that is, by Little's
-// law, the mean round of a context over the number of contexts: contexts run in
-// convoys, in which completions come in bursts while rounds hardly vary.
-func (m *machine) closeBatch(now sim.Time) {
-	d := now - m.batchStart
-	if m.arrival == 0 {
-		d = m.round / sim.Time(len(m.contexts))
-	}
-	m.result.Batches = append(m.result.Batches, d)
-	m.batchStart, m.round = now, 0
-}
-
 // begin starts the measurement: all busy times are counted from here.
 func (m *machine) begin() {
-	m.measuring = true
-	m.start = m.kernel.Now()
-	m.batchStart = m.start
-	for i := range m.meters {
-		w := &m.meters[i]
-		w.from = w.server.Busy(m.start + w.ahead)
-	}
+	m.meter.Begin(m.kernel.Now())
 	for i := range m.engines {
 		m.engines[i].busy = 0
 	}
@@ -629,79 +593,36 @@ func (m *machine) begin() {
 	}
 }
 
-// meter watches a server's busy time. Meters of one name report the busiest.
-// Memories' servers are booked one way ahead of the clock.
-type meter struct {
-	name   string
-	ahead  sim.Time
-	server *sim.Server
-	from   sim.Time
-}
-
-func (m *machine) meter(name string, ahead sim.Time, s *sim.Server) {
-	m.meters = append(m.meters, meter{name: name, ahead: ahead, server: s})
-}
-
 // finish summarises the run.
 func (m *machine) finish() *Result {
-	r := &m.result
-	r.Duration = m.kernel.Now() - m.start
-	r.Batch = m.batch
-	span := float64(r.Duration)
-	add := func(name string, busy sim.Time) {
-		v := min(1, float64(busy)/span)
-		for i := range r.Utilisation {
-			if u := &r.Utilisation[i]; u.Resource == name {
-				u.Value = max(v, u.Value)
-				return
-			}
-		}
-		r.Utilisation = append(r.Utilisation, Use{Resource: name, Value: v})
-	}
-	for _, w := range m.meters {
-		add(w.name, w.server.Busy(m.kernel.Now()+w.ahead)-w.from)
-	}
+	m.meter.Finish(m.kernel.Now())
 	var me sim.Time
 	for i := range m.engines {
 		me += m.engines[i].busy
 	}
-	add("me", me/sim.Time(m.cores))
+	m.meter.Use("me", me/sim.Time(m.cores))
 	for _, mem := range m.memories {
-		add(mem.name+".line", mem.hotLine)
+		m.meter.Use(mem.name+".line", mem.hotLine)
 	}
 	for _, l := range m.locks {
 		var held sim.Time
 		for i := range l.words {
 			held = max(held, l.words[i].held)
 		}
-		add("lock."+l.name, held)
+		m.meter.Use("lock."+l.name, held)
 	}
 	if m.profile {
 		m.stacks()
 	}
-	return r
+	return &m.meter.Result
 }
 
 // stacks turns the steps' accounts into paths: program, line of the program,
 // and then the microengine or memory, engine and bank.
 func (m *machine) stacks() {
-	root := m.program
-	if root == "" {
-		root = "program"
-	}
-	add := func(a account, frames ...[]string) {
-		if a.visits == 0 {
-			return
-		}
-		path := []string{root}
-		for _, f := range frames {
-			path = append(path, f...)
-		}
-		m.result.Stacks = append(m.result.Stacks, Stack{Frames: path, Visits: a.visits, Busy: a.busy, Wait: a.wait})
-	}
 	for i := range m.steps {
 		s := &m.steps[i]
-		add(s.issued, s.frame, []string{"microengine"})
+		m.meter.Add(s.issued, m.program, s.frame, []string{"microengine"})
 		for b, a := range s.memory {
 			mode := program.Bulk
 			if s.atomic {
@@ -709,7 +630,7 @@ func (m *machine) stacks() {
 			}
 			mem := s.engines[0].mem.name
 			engine := mem + " " + string(mode)
-			add(a, s.frame, []string{mem, engine, fmt.Sprintf("%s bank %d", engine, b)})
+			m.meter.Add(a, m.program, s.frame, []string{mem, engine, fmt.Sprintf("%s bank %d", engine, b)})
 		}
 	}
 }

@@ -70,28 +70,26 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c Config) 
 		m.threads = c.Threads
 	}
 	length := max(1, c.Length)
-	m.want = c.Packets
 	m.warmRounds = warmRounds * length
 	if t.RateMpps > 0 {
 		m.warmPackets = 6000 * length // for the ingress buffer to fill, if it does
 	}
-	switch {
-	case m.want > 0:
-	case t.RateMpps > 0:
-		m.want = 24000
-	default:
-		m.want = 3000
+	want, contexts := c.Packets, m.cores*m.threads
+	if want == 0 {
+		want = 3000
 	}
-	m.want *= length
-	m.batch = c.Batch
-	if m.batch == 0 {
-		m.batch = max(1, m.want/60)
+	if t.RateMpps > 0 {
+		contexts = 0
+		if c.Packets == 0 {
+			want = 24000
+		}
 	}
+	m.meter.Expect(want*length, c.Batch, contexts)
 	if slices.ContainsFunc(p.Locks, spins) {
 		m.gatherRounds = gatherRounds * length
 		m.gatherTime = gatherTime * sim.Time(length)
 	}
-	m.meter("io", 0, &m.io)
+	m.meter.Watch("io", 0, &m.io)
 	m.layMemories(b, base, p)
 	if err := m.compile(b, base, p); err != nil {
 		return nil, err
@@ -162,7 +160,7 @@ func (m *machine) layMemory(bm *board.Memory) {
 		mem.missWrite = m.cycles(k.WriteMiss.Value)
 		mem.missAdd = m.cycles(k.AddMiss.Value)
 		mem.missMore = m.cycles(k.ExtraLine.Value)
-		m.meter(mem.name+".dram", mem.half, &mem.dram)
+		m.meter.Watch(mem.name+".dram", mem.half, &mem.dram)
 	}
 	for j := range bm.Engines {
 		be := &bm.Engines[j]
@@ -181,15 +179,15 @@ func (m *machine) layMemory(bm *board.Memory) {
 			e.front = &e.own[0]
 			name += "." + string(be.Mode)
 		}
-		m.meter(name, mem.half, e.front)
+		m.meter.Watch(name, mem.half, e.front)
 		e.reads = e.front
 		if be.Duplex {
 			e.reads = &e.own[1]
-			m.meter(name, mem.half, e.reads)
+			m.meter.Watch(name, mem.half, e.reads)
 		}
 	}
 	for j := range mem.banks {
-		m.meter(mem.name+".bank", mem.half, &mem.banks[j])
+		m.meter.Watch(mem.name+".bank", mem.half, &mem.banks[j])
 	}
 }
 
@@ -274,7 +272,7 @@ func (m *machine) access(b *board.Board, base board.Base, a program.Access, fram
 	s := step{
 		kind: stepAccess, op: a.Op, atomic: a.Mode == program.Atomic, posted: cmd.Posted,
 		times: int(whole), fraction: a.PerPacket - whole,
-		issue: m.cycles(base.AccessCycles.Value), frame: frame, memory: make([]account, int(bm.Banks.Value)),
+		issue: m.cycles(base.AccessCycles.Value), frame: frame, memory: make([]emu.Account, int(bm.Banks.Value)),
 	}
 	for _, mem := range m.memory(a.Memory) {
 		s.engines = append(s.engines, mem.engines[modeIndex(a.Mode)])
@@ -324,7 +322,7 @@ func (m *machine) lock(b *board.Board, base board.Base, index int, l program.Loc
 	frame := []string{"lock " + l.Name}
 	common := step{engines: []*engine{e}, op: program.Write, atomic: true, lock: index}
 	acquire := common
-	acquire.memory = make([]account, len(mem.banks))
+	acquire.memory = make([]emu.Account, len(mem.banks))
 	acquire.kind, acquire.issue, acquire.frame = stepAcquire, m.cycles(base.AccessCycles.Value+base.LockCycles.Value), append(frame, "acquire")
 	m.steps = append(m.steps, acquire)
 	for _, a := range l.Section {
@@ -333,7 +331,7 @@ func (m *machine) lock(b *board.Board, base board.Base, index int, l program.Loc
 		}
 	}
 	release := common
-	release.memory = make([]account, len(mem.banks))
+	release.memory = make([]emu.Account, len(mem.banks))
 	release.kind, release.issue, release.frame = stepRelease, m.cycles(base.AccessCycles.Value), append(frame[:1:1], "release")
 	m.steps = append(m.steps, release)
 	return nil
