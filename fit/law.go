@@ -53,6 +53,7 @@ func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *res
 	}
 	for i := range law.Serial {
 		f.restart(&law.Serial[i].Share, weakPrior, 2)
+		f.restart(&law.Again[i].Share, weakPrior, 2)
 	}
 	f.start(&law.DrawUS, 0.002, weakPrior)
 	f.start(&law.DrawLines, 64, weakPrior)
@@ -289,11 +290,13 @@ func (g *lawStarts) access() {
 	})
 }
 
-// serial starts atomic operations half way between overlapping and not.
+// serial starts atomic operations half way between overlapping and not, and their
+// further commands a little cheaper than the first.
 func (g *lawStarts) serial() {
 	for _, o := range g.ops() {
 		if o.Mode == program.Atomic {
 			g.law.Serial = append(g.law.Serial, model.OpShare{Op: o.Op, Mode: o.Mode, Share: model.Value{Value: 0.5}})
+			g.law.Again = append(g.law.Again, model.OpShare{Op: o.Op, Mode: o.Mode, Share: model.Value{Value: 0.8}})
 		}
 	}
 }
@@ -516,6 +519,7 @@ func (f *resourceFit) touchesLaw(s *microbench.Sample) []int {
 		for i := range law.Serial {
 			if law.Serial[i].Op == a.Op && law.Serial[i].Mode == a.Mode {
 				add(&law.Serial[i].Share)
+				add(&law.Again[i].Share)
 			}
 		}
 		if a.Popularity == "zipf" {

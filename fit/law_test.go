@@ -41,6 +41,10 @@ func coreTruth(t testing.TB, b *board.Board) *model.Model {
 		law.Stateless = append(law.Stateless, model.OpCost{Kind: k, US: known(b.Stateless[k].Value / b.ClockMHz.Value)})
 	}
 	m.Stateless = law.Stateless
+	for _, s := range law.Serial {
+		s.Share = known(0.7)
+		law.Again = append(law.Again, s)
+	}
 	slow := map[program.Op]float64{program.Read: 1, program.Write: 1.5, program.Add: 2}
 	ops := func(us float64) []model.OpTime {
 		var out []model.OpTime

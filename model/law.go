@@ -28,6 +28,9 @@ type CoreLaw struct {
 	// accesses Serial is the share that overlaps with nothing.
 	Overlap Value     `json:"overlap"`
 	Serial  []OpShare `json:"serial"`
+	// Again is the share of a command's time that each further command of an
+	// atomic access costs.
+	Again []OpShare `json:"again"`
 	// DrawUS is what it costs to draw a Zipf element beyond a uniform one, and
 	// DrawLines the cache lines of the table that it takes.
 	DrawUS    Value `json:"zipf_us"`
@@ -278,11 +281,19 @@ func (l *CoreLaw) issue(op program.Op, mode program.Mode, bytes, command int) (u
 		}
 		return lo.US.Value + (hi.US.Value-lo.US.Value)*float64(n-lo.Bytes)/float64(hi.Bytes-lo.Bytes)
 	}
-	if full > 0 {
-		us = float64(full) * at(command)
+	if full == 0 {
+		us = at(bytes)
+		return us, !math.IsNaN(us)
 	}
+	again := 1.0
+	for i := range l.Again {
+		if s := &l.Again[i]; s.Op == op && s.Mode == mode {
+			again = s.Share.Value
+		}
+	}
+	us = at(command) * (1 + again*float64(full-1))
 	if bytes > 0 {
-		us += at(bytes)
+		us += again * at(bytes)
 	}
 	return us, !math.IsNaN(us)
 }
@@ -359,7 +370,7 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 			t := missing * (1 + (lines-1)*l.NextLine.Value) * opTime(cache.Miss, a.Op, a.Mode)
 			parts[partMiss+c] += t
 			away += t
-			r.missed[c] += (1 - alone) * waits * missing
+			r.missed[c].add(a.PerPacket, missing, (1-alone)*waits)
 			if at := l.behind[c]; at >= 0 {
 				shared := cache.SharedUS.Value
 				if a.Op != program.Read {
@@ -373,7 +384,7 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 				c, _ := l.lockCost(j.p.Locks[a.lock].Idiom)
 				moved *= c.MoveUS.Value
 			} else {
-				r.stolen += waits * moved
+				r.stolen.add(a.PerPacket, moved, waits)
 				moved *= opTime(l.Stolen, a.Op, a.Mode)
 			}
 			parts[partStolen] += moved
@@ -393,7 +404,6 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 		}
 	}
 	stall += r.end(l, &parts)
-	us[resFirst+l.line] = j.hottestLine()
 	for i := range j.p.Locks {
 		if lock := &j.p.Locks[i]; lock.Idiom != program.None {
 			c, _ := l.lockCost(lock.Idiom)
@@ -407,6 +417,7 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 	us[resCores] = busy / cores
 	out.locksAt = out.n
 	s := sharing{us: us, busy: busy, cores: cores, wait: l.Wait.Value}
+	us[resFirst+l.line] = j.contended(&s)
 	for i := range j.p.Locks {
 		s.lock(l, j, i, hold[i])
 		out.tLock[i], out.flow[i] = inverse(s.locks[i].hold), s.locks[i].flow
@@ -431,17 +442,44 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 
 // run is what accesses that overlap have missed since the last fence.
 type run struct {
-	missed [maxCaches]float64
-	stolen float64 // lines that other cores had
+	missed [maxCaches]events
+	stolen events // lines that other cores had
+}
+
+// events happen in a packet, or not.
+type events struct {
+	n      float64 // on average
+	weight float64 // of them that a core waits for
+	none   float64 // logarithm of the probability that none does
+}
+
+// add counts n accesses of which some are events.
+func (e *events) add(n, some, weight float64) {
+	const never = 1e-9
+	e.n += some
+	e.weight += some * weight
+	if n < 1 {
+		e.none += math.Log(max(never, 1-some))
+	} else {
+		e.none += n * math.Log(max(never, 1-some/n))
+	}
+}
+
+// wait is how often a core waits for the last of them.
+func (e *events) wait() float64 {
+	if e.n <= 0 {
+		return 0
+	}
+	return -math.Expm1(e.none) * e.weight / e.n
 }
 
 // end returns the time that a core waits for the last miss of a run, and begins
 // the next.
 func (r *run) end(l *lawIndex, parts *[maxParts]float64) float64 {
-	tail := -math.Expm1(-r.stolen) * l.StolenTailUS.Value
+	tail := r.stolen.wait() * l.StolenTailUS.Value
 	parts[partStolen] += tail
 	for c := range l.Caches {
-		t := -math.Expm1(-r.missed[c]) * l.Caches[c].TailUS.Value
+		t := r.missed[c].wait() * l.Caches[c].TailUS.Value
 		parts[partMiss+c] += t
 		tail += t
 	}
@@ -760,24 +798,58 @@ func (j *job) distance(a *access) float64 {
 	return 1
 }
 
-// hottestLine is the time of a packet on the line that cores contend for most;
-// of an array that few cores share each of its copies takes its part.
-func (j *job) hottestLine() float64 {
-	most := 0.0
+// hotLines are lines of an array that cores change in turn.
+type hotLines struct {
+	lines float64
+	us    float64 // of a packet on each of them
+	part  float64 // of all packets that go to one copy of the array
+	scope float64 // cores that share it
+}
+
+// contended lists the lines that cores change in turn, and returns the time of a
+// packet on the hottest; of an array that few cores share each of its copies takes
+// its part.
+func (j *job) contended(s *sharing) (hottest float64) {
 	for k := range j.accesses {
-		if j.lawArray(k, true) != k || j.accesses[k].word || j.scope(&j.accesses[k]) < 2 {
+		a := &j.accesses[k]
+		scope := j.scope(a)
+		if j.lawArray(k, true) != k || a.word || scope < 2 {
 			continue
 		}
-		us := 0.0
-		of := j.distance(&j.accesses[k]) * j.scope(&j.accesses[k]) / float64(j.cores)
+		line, n := 0.0, 0.0 // of one change, on average over the accesses
 		for o := k; o < len(j.accesses); o++ {
 			if b := &j.accesses[o]; j.lawArray(o, true) == k {
-				us += of * b.PerPacket * b.footprint().hot * opTime(j.x.law.Line, b.Op, b.Mode)
+				line += b.PerPacket * opTime(j.x.law.Line, b.Op, b.Mode)
+				n += b.PerPacket
 			}
 		}
-		most = max(most, us)
+		h := hotLines{part: scope / float64(j.cores), scope: scope}
+		line *= j.distance(a) / n
+		if line == 0 {
+			continue
+		}
+		width := float64(a.mem.LineBytes)
+		if !a.skewed() {
+			h.lines, h.us = a.linesIn(width), n*line*min(1, max(1, width/float64(a.stride))/float64(a.span))
+			hottest = max(hottest, s.add(h))
+			continue
+		}
+		for _, p := range a.ranked(width) {
+			h.lines, h.us = p.lines, p.rate*n/a.PerPacket*line
+			hottest = max(hottest, s.add(h))
+		}
 	}
-	return most
+	return hottest
+}
+
+// add takes lines into account that anybody may have to wait for.
+func (s *sharing) add(h hotLines) float64 {
+	const seen = 1e-3 // of the time of a packet
+	if s.hotN < len(s.hot) && h.us*h.part > seen*s.busy/s.cores {
+		s.hot[s.hotN] = h
+		s.hotN++
+	}
+	return h.us * h.part
 }
 
 // lockCost returns the cost of an idiom, or of the sleep nearest to it with its
@@ -808,6 +880,8 @@ type sharing struct {
 	wait  float64
 	locks [maxLocks]heldLock
 	n     int
+	hot   [64]hotLines
+	hotN  int
 }
 
 // heldLock is a lock array under load.
@@ -920,11 +994,16 @@ func (s *sharing) inside(rate float64) float64 {
 	const least = 1e-9
 	others := s.others()
 	t := s.busy
-	for r, us := range s.us {
+	for r, us := range s.us[:len(s.us)-1] { // the hottest line is among the next
 		if r != resCores && us > 0 {
 			q := s.wait * others * rate * us
 			t += us * q / max(1-q, least)
 		}
+	}
+	for i := range s.hotN {
+		h := &s.hot[i]
+		q := (h.scope - 1) / h.scope * rate * h.part * h.us
+		t += h.lines * h.us * q / max(1-q, least)
 	}
 	for i := range s.n {
 		h := &s.locks[i]
