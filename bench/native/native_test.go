@@ -288,7 +288,7 @@ func TestPeersDoTheSameWork(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, kind := range []string{"fetch-add", "spin", "spin-release", "ticket", "ticket-release", "mutex"} {
+	for _, kind := range []string{"fetch-add", "spin", "spin-tight", "ticket", "ticket-tight", "mutex"} {
 		args := []string{kind}
 		for _, cpu := range cpus {
 			args = append(args, fmt.Sprint(cpu))

@@ -177,7 +177,7 @@ func contentionRows(_ context.Context, o options, dir string, cpus []int, _ *Res
 	if _, err := os.Stat(program); err != nil {
 		return nil, nil // chaseRows has said why
 	}
-	const release = "C releases by a plain store; Go has only sequentially consistent ones"
+	const tight = "C releases by a plain store, where Go has only sequentially consistent ones, and polls endlessly, where a goroutine must let others run"
 	kinds := []struct {
 		group, name, as string
 		lock            func() kernel.Lock
@@ -187,8 +187,8 @@ func contentionRows(_ context.Context, o options, dir string, cpus []int, _ *Res
 		{"fetch-add", "one word", "fetch-add", nil, peerAim, ""},
 		{"lock", "spin", "spin", newSpin, peerAim, ""},
 		{"lock", "ticket", "ticket", newTicket, peerAim, ""},
-		{"lock", "spin", "spin-release", newSpin, 0, release},
-		{"lock", "ticket", "ticket-release", newTicket, 0, release},
+		{"lock", "spin", "spin-tight", newSpin, 0, tight},
+		{"lock", "ticket", "ticket-tight", newTicket, 0, tight},
 		{"lock", "mutex", "mutex", newMutex, 0, "two algorithms: Go's mutex parks goroutines, pthread_mutex sleeps in the kernel"},
 	}
 	var out []*contest

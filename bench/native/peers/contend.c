@@ -4,8 +4,10 @@
  * One thread on each CPU, all at one cache line. KIND:
  *   fetch-add       atomic addition of 1 to one word
  *   spin, ticket    a lock around an addition to a plain counter, released by a
- *                   sequentially consistent store as in Go
- *   spin-release, ticket-release   the same, released by a release store
+ *                   sequentially consistent store; a waiter polls some thousand
+ *                   times before it looks whether to do something else, as ours
+ *   spin-tight, ticket-tight   the same, released by a release store and with
+ *                   endless polls
  *   mutex           pthread_mutex
  *
  * On standard input:
@@ -61,7 +63,31 @@ static uint64_t fetch_add(int64_t n)
 	return sum;
 }
 
-static inline uint64_t with_spin(int64_t n, int release)
+/* await polls a word until it holds value, or some thousand times. */
+static __attribute__((noinline)) void await(uint32_t *word, uint32_t value)
+{
+	for (int polls = 1000; __atomic_load_n(word, __ATOMIC_SEQ_CST) != value; relax())
+		if (--polls == 0)
+			return;
+}
+
+static uint64_t with_spin(int64_t n)
+{
+	uint32_t *held = &spin->held;
+	uint64_t *word = &counter->n;
+
+	for (; n > 0; n--) {
+		while (__atomic_exchange_n(held, 1, __ATOMIC_SEQ_CST))
+			do
+				await(held, 0);
+			while (__atomic_load_n(held, __ATOMIC_SEQ_CST));
+		++*word;
+		__atomic_store_n(held, 0, __ATOMIC_SEQ_CST);
+	}
+	return 0;
+}
+
+static uint64_t with_spin_tight(int64_t n)
 {
 	uint32_t *held = &spin->held;
 	uint64_t *word = &counter->n;
@@ -71,12 +97,28 @@ static inline uint64_t with_spin(int64_t n, int release)
 			while (__atomic_load_n(held, __ATOMIC_SEQ_CST))
 				relax();
 		++*word;
-		__atomic_store_n(held, 0, release);
+		__atomic_store_n(held, 0, __ATOMIC_RELEASE);
 	}
 	return 0;
 }
 
-static inline uint64_t with_ticket(int64_t n, int release)
+static uint64_t with_ticket(int64_t n)
+{
+	uint32_t *next = &ticket->next, *serving = &ticket->serving;
+	uint64_t *word = &counter->n;
+
+	for (; n > 0; n--) {
+		uint32_t mine = __atomic_fetch_add(next, 1, __ATOMIC_SEQ_CST);
+
+		while (__atomic_load_n(serving, __ATOMIC_SEQ_CST) != mine)
+			await(serving, mine);
+		++*word;
+		__atomic_store_n(serving, *serving + 1, __ATOMIC_SEQ_CST);
+	}
+	return 0;
+}
+
+static uint64_t with_ticket_tight(int64_t n)
 {
 	uint32_t *next = &ticket->next, *serving = &ticket->serving;
 	uint64_t *word = &counter->n;
@@ -87,15 +129,10 @@ static inline uint64_t with_ticket(int64_t n, int release)
 		while (__atomic_load_n(serving, __ATOMIC_SEQ_CST) != mine)
 			relax();
 		++*word;
-		__atomic_store_n(serving, *serving + 1, release);
+		__atomic_store_n(serving, *serving + 1, __ATOMIC_RELEASE);
 	}
 	return 0;
 }
-
-static uint64_t spin_seq(int64_t n) { return with_spin(n, __ATOMIC_SEQ_CST); }
-static uint64_t spin_release(int64_t n) { return with_spin(n, __ATOMIC_RELEASE); }
-static uint64_t ticket_seq(int64_t n) { return with_ticket(n, __ATOMIC_SEQ_CST); }
-static uint64_t ticket_release(int64_t n) { return with_ticket(n, __ATOMIC_RELEASE); }
 
 static uint64_t with_mutex(int64_t n)
 {
@@ -109,8 +146,8 @@ static uint64_t with_mutex(int64_t n)
 
 static const struct { const char *name; uint64_t (*batch)(int64_t n); } kinds[] = {
 	{"fetch-add", fetch_add}, {"mutex", with_mutex},
-	{"spin", spin_seq}, {"spin-release", spin_release},
-	{"ticket", ticket_seq}, {"ticket-release", ticket_release},
+	{"spin", with_spin}, {"spin-tight", with_spin_tight},
+	{"ticket", with_ticket}, {"ticket-tight", with_ticket_tight},
 };
 static uint64_t (*batch)(int64_t n);
 
