@@ -2,12 +2,23 @@
 # make test     all tests
 # make bench    the event kernel against its peers, then every Go benchmark
 # make results  the reference run, its model, validation and full-scale figures into results/
+# make results-host  this machine: run, model, validation, packet paths, peers
 # make full     the full sweep of the nfp
+# make deps     Debian packages of the tests against real tools (as root)
+# make test-arm64    what runs on a board's Arm cores, built for arm64, under qemu
+# make bench-native  this machine measured by us and by other tools, alternating
 # make lint     go vet, staticcheck, gofmt, go.mod
 
 GO ?= go
 
-.PHONY: build test bench results full lint
+# sshd and qemu: remote boards; ip, dpdk: packets; gcc, likwid, sysbench,
+# stress-ng: peers of the native benchmark
+PACKAGES = openssh-server qemu-user iproute2 dpdk gcc libc6-dev likwid sysbench stress-ng
+
+# what runs on the Arm cores of a board
+ARM64 = ./internal/linux/... ./internal/perf/... ./microbench/host/... ./microbench/remote/...
+
+.PHONY: build test test-arm64 bench bench-native results results-host full lint deps
 
 build:
 	$(GO) build ./...
@@ -16,19 +27,42 @@ build:
 test:
 	$(GO) test -count=1 ./...
 
+test-arm64:
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) build ./...
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) test -short -count=1 -exec qemu-aarch64 $(ARM64)
+
 bench:
 	$(GO) run ./bench
 	$(GO) test -short -run='^$$' -bench=. ./...
 
+bench-native:
+	$(GO) run ./bench/native
+
 results: build
-	rm -rf results/nfp
+	rm -rf results/nfp results/bluefield
 	.bin/profiler run --board nfp --out results/nfp
 	.bin/profiler validate --model results/nfp --board nfp --json > results/nfp/validate.json
+	.bin/profiler run --board bluefield --out results/bluefield
+	.bin/profiler validate --model results/bluefield --board bluefield --json > results/bluefield/validate.json
 	.bin/profiler reproduce all --scale full --out results
+
+# a quarter of an hour, as root, on a machine that does nothing else
+results-host: build
+	rm -rf results/host
+	.bin/profiler run --board host --out results/host
+	.bin/profiler validate --model results/host --board host --json > results/host/validate.json
+	.bin/profiler forward --json > results/host/forward.json
+	$(GO) run ./bench/native
 
 # the full sweep: half an hour on two cores; its 30 MB are not kept in the repository
 full: build
 	.bin/profiler run --board nfp --suite full
+
+deps:
+	@missing=; for p in $(PACKAGES); do \
+		[ "$$(dpkg-query -W -f='$${db:Status-Status}' $$p 2>/dev/null)" = installed ] || missing="$$missing $$p"; done; \
+	if [ -n "$$missing" ]; then apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 
 lint:
 	$(GO) vet ./...
