@@ -108,6 +108,7 @@ type Sample struct {
 	Conditions map[string]string  `json:"conditions,omitempty"`
 	Packets    *Packets           `json:"packets,omitempty"`
 	Fairness   *Fairness          `json:"fairness,omitempty"`
+	Counters   map[string]float64 `json:"counters,omitempty"` // perf events by packet, user code only; one that is absent was not counted
 	// EventsPerS are events that the board's own blocks counted, a second, over
 	// the whole measurement, warm-up included.
 	EventsPerS map[string]float64 `json:"events_per_s,omitempty"`

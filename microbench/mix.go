@@ -18,6 +18,9 @@ import (
 // its section on the bases whose programs take locks. The same stream draws the
 // same programs. It returns fewer when the board can run few of them.
 func Mixes(b *board.Board, n int, s *sim.Stream) []program.Program {
+	if len(b.Swept()) == 0 { // a host whose levels were not looked for
+		return nil
+	}
 	g := mixer{board: b, Stream: s, idioms: append(idiomsOf(b), program.Spin, program.Spin, program.None)}
 	out := make([]program.Program, 0, n)
 	for tries := 0; len(out) < n && tries < 100*n; tries++ {
@@ -126,7 +129,7 @@ func opsOf(e *board.Engine) []program.Op {
 
 // idiomsOf lists the ways of taking a lock, beside the spin, that a board has.
 func idiomsOf(b *board.Board) []program.Idiom {
-	all := append(slices.Clone(idioms), "mutex")
+	all := append(slices.Clone(idioms), program.Mutex)
 	return slices.DeleteFunc(all, func(i program.Idiom) bool {
 		p := program.Program{Locks: []program.Lock{{Name: "lock", Elements: 1, Idiom: i}}}
 		return b.Locks.Memory == "" || b.Check(b.Resolve(p), 0, 0) != nil

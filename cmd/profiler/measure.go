@@ -38,7 +38,9 @@ type measurement struct {
 	Conditions  map[string]string  `json:"conditions,omitempty"`
 	Seed        uint64             `json:"seed"`
 
-	Packets *microbench.Packets `json:"packets,omitempty"`
+	Packets  *microbench.Packets  `json:"packets,omitempty"`
+	Fairness *microbench.Fairness `json:"fairness,omitempty"`
+	Counters map[string]float64   `json:"counters,omitempty"` // perf events by packet
 	*microbench.NDR
 }
 
@@ -99,6 +101,7 @@ func (a *app) measure() *cobra.Command {
 				Bottleneck: s.Bottleneck, Latency: s.Latency, Utilisation: s.Utilisation,
 				Runs: s.Runs, DurationUS: s.DurationUS, Warnings: list(s.Warnings), Seed: a.seed,
 				CPUNS: s.CPUNS, Conditions: s.Conditions, Packets: s.Packets,
+				Fairness: s.Fairness, Counters: s.Counters,
 			}
 			if ndr {
 				o.Profile = false
@@ -171,6 +174,13 @@ func (a *app) printMeasurement(m *measurement) error {
 		t.Row("latency", "not measured", "")
 	}
 	t.Row("bottleneck", m.Bottleneck, fmt.Sprintf("on %d cores", m.Cores))
+	if f := m.Fairness; f != nil {
+		wait := ""
+		if f.LongestWaitUS > 0 {
+			wait = "longest wait for a lock " + table.Number(f.LongestWaitUS) + " µs"
+		}
+		t.Row("one core", table.Number(f.Least)+" to "+rate(f.Most), wait)
+	}
 	use := table.New("", "resource", "utilisation")
 	for _, name := range byUse(m.Utilisation) {
 		use.Row(name, percent(m.Utilisation[name]))

@@ -16,6 +16,10 @@ import (
 	"nicprof/model"
 )
 
+// maxFailed is the share of a real machine's workloads that may fail, most of
+// them for noise, before a run has failed.
+const maxFailed = 0.2
+
 // modelFile is the model's name in the directory of a run.
 const modelFile = "model.json"
 
@@ -112,6 +116,10 @@ func (a *app) sweep(c *cobra.Command, f *sweepFlags) error {
 	}
 	if m.Failed > 0 {
 		a.note("warning: %d of %d workloads failed; their reasons are in %s", m.Failed, m.Measured, filepath.Join(f.out, microbench.SamplesFile))
+	}
+	if most := maxFailed * float64(m.Measured); m.Backend != microbench.Emulated && float64(m.Failed) > most {
+		return fault.Checkf("%d of %d workloads failed, more than %g %%: no model is fitted; see the reasons in %s, and measure on a quieter machine or with --allow-noise",
+			m.Failed, m.Measured, 100*maxFailed, filepath.Join(f.out, microbench.SamplesFile))
 	}
 	r := sweepReport{Dir: f.out, Manifest: m}
 	if f.noFit || shard != (microbench.Shard{}) {

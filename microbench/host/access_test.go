@@ -2,6 +2,7 @@ package host
 
 import (
 	"encoding/binary"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -124,7 +125,9 @@ func TestListingHasTheAccesses(t *testing.T) {
 		t.Skip("no instructions known of " + runtime.GOARCH)
 	}
 	object := filepath.Join(t.TempDir(), "host.a")
-	if out, err := exec.Command(gotool, "build", "-o", object, ".").CombinedOutput(); err != nil {
+	build := exec.Command(gotool, "build", "-o", object, ".")
+	build.Env = append(os.Environ(), "GOARCH="+runtime.GOARCH) // that of this test, also under an emulator
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	listing, err := exec.Command(gotool, "tool", "objdump", "-s", `host\.(read|write|atomicAccess)`, object).CombinedOutput()

@@ -2,8 +2,11 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +16,7 @@ import (
 	"nicprof/board"
 	"nicprof/internal/fault"
 	"nicprof/internal/linux"
+	"nicprof/internal/perf"
 	"nicprof/internal/stats"
 	"nicprof/microbench"
 	"nicprof/program"
@@ -352,6 +356,8 @@ func (m *measurement) measure(ctx context.Context, c *control, window time.Durat
 	var built, ended sync.WaitGroup
 	built.Add(m.cores)
 	begin := make(chan struct{})
+	info, _ := os.ReadFile("/proc/cpuinfo") // absent: the common events are left
+	events := perf.EventsOf(info)
 	errs := make([]error, m.cores)
 	for id, w := range m.workers {
 		ended.Go(func() {
@@ -369,7 +375,7 @@ func (m *measurement) measure(ctx context.Context, c *control, window time.Durat
 				return
 			}
 			w.tune(m.driver.clock.ticks(float64(readingTime)))
-			w.measure(id, c)
+			errs[id] = w.counting(id, c, events)
 		})
 	}
 	built.Wait()
@@ -396,7 +402,7 @@ func (m *measurement) measure(ctx context.Context, c *control, window time.Durat
 	}
 	c.stop.Store(true)
 	ended.Wait()
-	return ctx.Err()
+	return errors.Join(append(errs, ctx.Err())...)
 }
 
 // finished is how many windows all workers have finished.
@@ -567,14 +573,42 @@ func (m *measurement) account(s *microbench.Sample, windows []int) {
 	if faults > 0 {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("%d page faults within the windows counted", faults))
 	}
+	m.counters(s)
 	s.Conditions["clock"] = clockName
 	s.Conditions["lost when idle"] = fmt.Sprintf("%.1f %% of the time", 100*m.driver.idle)
+	if m.driver.idle > idleMost {
+		s.Conditions["lost when idle"] = fmt.Sprintf("not known, the machine was busy; %g %% is assumed", 100*idleMost)
+	}
 	if len(m.classes) > 0 {
 		slices.Sort(m.classes)
 		s.Conditions["instructions"] = strings.Join(slices.Compact(m.classes), ", ")
 	}
 	if text := m.pagesGot(); text != "" {
 		s.Conditions["pages"] = text
+	}
+}
+
+// counters adds the perf events by packet, the mean of the workers, and why
+// others are not there.
+func (m *measurement) counters(s *microbench.Sample) {
+	s.Counters = map[string]float64{}
+	reasons := map[string][]string{}
+	for _, u := range m.workers[0].missing {
+		reasons[u.Reason] = append(reasons[u.Reason], u.Event)
+	}
+	for name := range m.workers[0].counted {
+		sum := 0.0
+		for _, w := range m.workers {
+			sum += w.counted[name]
+		}
+		s.Counters[name] = sum / float64(len(m.workers))
+	}
+	var text []string
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		text = append(text, strings.Join(reasons[reason], ", ")+": "+reason)
+	}
+	if len(text) > 0 {
+		s.Conditions["counters"] = strings.Join(text, "; ")
 	}
 }
 

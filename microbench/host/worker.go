@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"nicprof/internal/linux"
+	"nicprof/internal/perf"
 	"nicprof/program"
 )
 
@@ -34,7 +35,9 @@ type worker struct {
 
 	locks []*lockUse
 
-	sleeps  bool   // a mutex may put the thread to sleep
+	sleeps  bool               // a mutex may put the thread to sleep
+	counted map[string]float64 // perf events while it measured, by packet
+	missing []perf.Unavailable
 	prepare func() // touches and fills the memory, on the worker's own processor
 
 	rate     float64 // packets a ns that arrive; 0: always one more
@@ -191,6 +194,30 @@ func (w *worker) measure(id int, c *control) {
 			last = t0
 		}
 	}
+}
+
+// counting measures while the processor's and the kernel's counters run.
+func (w *worker) counting(id int, c *control, events []perf.Event) error {
+	g, missing := perf.Open(0, events)
+	defer g.Close()
+	if err := g.Start(); err != nil {
+		return err
+	}
+	before := w.packets
+	w.measure(id, c)
+	if err := g.Stop(); err != nil {
+		return err
+	}
+	counts, lost, err := g.Read()
+	if err != nil {
+		return err
+	}
+	w.counted = map[string]float64{}
+	for name, n := range counts {
+		w.counted[name] = n.Value / float64(max(1, w.packets-before))
+	}
+	w.missing = append(missing, lost...)
+	return nil
 }
 
 // hold keeps the thread from being taken away, unless the program puts it to
