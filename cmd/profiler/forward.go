@@ -66,8 +66,8 @@ func (a *app) forward() *cobra.Command {
 with what was lost and the processor time that a packet took: a ring in memory,
 AF_PACKET and AF_XDP between two veth pairs, and DPDK's testpmd on devices
 without hardware and on the veth pairs. A path whose tool or right is missing is
-listed with the reason. Needs root for all but the ring. Exits with 1 when a
-packet is unaccounted for or the machine is too noisy.`,
+listed with the reason; the veth pairs need root, and so do huge pages. Exits
+with 1 when a packet is unaccounted for or the machine is too noisy.`,
 		Example: "  profiler forward --quick --allow-noise",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
