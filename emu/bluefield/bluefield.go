@@ -51,17 +51,14 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c emu.Conf
 		return nil, err
 	}
 	m := &machine{
-		cycle:    1e6 / b.ClockMHz.Value,
-		jitter:   b.Variability.Value,
-		kernel:   sim.New(),
-		issue:    sim.NewStream(c.Seed, "bluefield issue"),
-		latency:  sim.NewStream(c.Seed, "bluefield latency"),
-		choice:   sim.NewStream(c.Seed, "bluefield element"),
-		flows:    sim.NewStream(c.Seed, "bluefield flow"),
-		arrivals: sim.NewStream(c.Seed, "bluefield arrival"),
-		sizes:    sim.NewStream(c.Seed, "bluefield size"),
-		profile:  c.Profile,
-		program:  p.Name,
+		cycle:   1e6 / b.ClockMHz.Value,
+		jitter:  b.Variability.Value,
+		kernel:  sim.New(),
+		issue:   sim.NewStream(c.Seed, "bluefield issue"),
+		latency: sim.NewStream(c.Seed, "bluefield latency"),
+		choice:  sim.NewStream(c.Seed, "bluefield element"),
+		profile: c.Profile,
+		program: p.Name,
 	}
 	cores := int(base.Cores.Value)
 	if c.Cores > 0 {
@@ -89,7 +86,8 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c emu.Conf
 		}
 	}
 	m.meter.Expect(want*length, c.Batch, parallel)
-	m.layTraffic(b, base, p, t)
+	m.source = emu.NewSource(b, base, p, t, c.Seed, "bluefield")
+	m.layPorts(b)
 	m.prefill()
 	return m, nil
 }
@@ -278,26 +276,9 @@ func (m *machine) lock(b *board.Board, base board.Base, l program.Lock) error {
 	return nil
 }
 
-// layTraffic prepares the eSwitch, PCIe and the receive rings.
-func (m *machine) layTraffic(b *board.Board, base board.Base, p program.Program, t traffic.Traffic) {
-	m.ioInterval = sim.Time(1e6/base.IOMpps.Value + 0.5)
-	m.wirePerByte = 8000 / b.LinkGbps.Value
+// layPorts prepares the eSwitch and PCIe.
+func (m *machine) layPorts(b *board.Board) {
 	m.pciePerByte = 8000 / b.PCIe.LargeReadGbps.Value
-	m.packetBytes = float64(p.PacketBytes)
-	if t.PacketBytes > 0 {
-		m.packetBytes = float64(t.PacketBytes)
-	}
-	m.sizeDist = t.Sizes
-	if t.RateMpps > 0 {
-		m.arrival = 1e6 / t.RateMpps
-	}
-	f := p.Flows
-	if t.Flows != nil {
-		f = t.Flows
-	}
-	if f != nil {
-		m.flowSampler = f.Sampler()
-	}
 	m.meter.Watch("eswitch", 0, &m.eswitch)
 	m.meter.Watch("pcie.in", 0, &m.pcieIn)
 	m.meter.Watch("pcie.out", 0, &m.pcieOut)

@@ -122,13 +122,10 @@ type machine struct {
 	jitter  float64
 	program string
 
-	kernel   *sim.Kernel
-	issue    *sim.Stream
-	latency  *sim.Stream
-	choice   *sim.Stream
-	flows    *sim.Stream
-	arrivals *sim.Stream
-	sizes    *sim.Stream
+	kernel  *sim.Kernel
+	issue   *sim.Stream
+	latency *sim.Stream
+	choice  *sim.Stream
 
 	cores     []core
 	caches    hierarchy
@@ -152,13 +149,9 @@ type machine struct {
 	locks  []*lock
 
 	eswitch, pcieIn, pcieOut sim.Server
-	ioInterval               sim.Time
-	wirePerByte, pciePerByte float64 // ps
-	packetBytes              float64
-	sizeDist                 *traffic.Sizes
-	arrival                  float64 // mean gap in ps, 0: saturate
+	source                   emu.Source
+	pciePerByte              float64 // ps
 	dealt                    int     // core that the next packet goes to
-	flowSampler              traffic.Popularity
 	meter                    emu.Meter
 
 	warmRounds int
@@ -171,15 +164,15 @@ func (m *machine) cycles(n float64) sim.Time { return sim.Time(n*m.cycle + 0.5) 
 
 // run is the event loop. It allocates nothing per event.
 func (m *machine) run(ctx context.Context) (*emu.Result, error) {
-	if m.arrival > 0 {
+	if !m.source.Saturates() {
 		for i := range m.cores {
 			m.cores[i].idle = true
 		}
-		m.kernel.At(m.gap(), evArrival, 0, 0)
+		m.kernel.At(m.source.Gap(), evArrival, 0, 0)
 	} else {
 		for range ringSize {
 			for i := range m.cores {
-				m.receive(&m.cores[i])
+				m.refill(&m.cores[i])
 			}
 		}
 		for i := range m.cores {
@@ -209,25 +202,23 @@ func (m *machine) run(ctx context.Context) (*emu.Result, error) {
 }
 
 // receive passes a packet through the eSwitch and PCIe into a core's ring.
-func (m *machine) receive(c *core) {
+func (m *machine) receive(c *core, bytes float64, service sim.Time) {
 	now := m.kernel.Now()
-	bytes := m.packetBytes
-	if m.sizeDist != nil {
-		bytes = m.sizeDist.Draw(m.sizes.Rand)
-	}
-	const overhead = 20 // preamble and inter-frame gap, bytes
-	service := max(m.ioInterval, sim.Time((bytes+overhead)*m.wirePerByte))
 	m.pcieIn.Serve(m.eswitch.Serve(now, service)+service, sim.Time(bytes*m.pciePerByte))
 	c.ring.Push(packet{came: now, ready: m.pcieIn.Free(), bytes: bytes})
 }
 
-func (m *machine) gap() sim.Time { return sim.Time(m.arrivals.ExpFloat64() * m.arrival) }
+// refill receives a packet when there is always another.
+func (m *machine) refill(c *core) {
+	bytes, service := m.source.Packet()
+	m.receive(c, bytes, service)
+}
 
 // arrive is a packet reaching the board at its offered rate. The eSwitch deals
 // packets over the cores' rings in turn.
 func (m *machine) arrive() {
 	now := m.kernel.Now()
-	m.kernel.At(now+m.gap(), evArrival, 0, 0)
+	m.kernel.At(now+m.source.Gap(), evArrival, 0, 0)
 	if m.meter.On {
 		m.meter.Offered++
 	}
@@ -235,13 +226,14 @@ func (m *machine) arrive() {
 	if m.dealt++; m.dealt == len(m.cores) {
 		m.dealt = 0
 	}
-	if c.ring.Len() >= ringSize || m.eswitch.Free()-now > buffer*m.ioInterval {
+	bytes, service := m.source.Packet()
+	if c.ring.Len() >= ringSize || m.eswitch.Free()-now > buffer*service {
 		if m.meter.On {
 			m.meter.Dropped++
 		}
 		return
 	}
-	m.receive(c)
+	m.receive(c, bytes, service)
 	if c.idle {
 		c.idle = false
 		m.take(c)
@@ -255,15 +247,12 @@ func (m *machine) take(c *core) {
 		return
 	}
 	p := c.ring.Pop()
-	if m.arrival == 0 {
-		m.receive(c) // its descriptor is free again
+	if m.source.Saturates() {
+		m.refill(c) // its descriptor is free again
 		p.came = p.ready
 	}
 	c.began, c.bytes = p.came, p.bytes
-	c.flow = 0
-	if m.flowSampler != nil {
-		c.flow = m.flowSampler.Draw(m.flows.Rand)
-	}
+	c.flow = m.source.Flow()
 	c.step, c.phase = 0, phaseStart
 	m.kernel.At(max(m.kernel.Now(), p.ready), evCore, c.id, 0)
 }

@@ -124,13 +124,10 @@ type machine struct {
 	perPacket bool // one element a packet and access line
 	program   string
 
-	kernel   *sim.Kernel
-	issue    *sim.Stream
-	latency  *sim.Stream
-	choice   *sim.Stream
-	flows    *sim.Stream
-	arrivals *sim.Stream
-	sizes    *sim.Stream
+	kernel  *sim.Kernel
+	issue   *sim.Stream
+	latency *sim.Stream
+	choice  *sim.Stream
 
 	memories []*memory
 	queues   []*engine // by id
@@ -139,16 +136,11 @@ type machine struct {
 	contexts []thread
 	engines  []microengine
 
-	io          sim.Server
-	ioInterval  sim.Time
-	wirePerByte float64 // ps
-	packetBytes float64
-	sizeDist    *traffic.Sizes
-	arrival     float64 // mean gap in ps, 0: saturate
-	flowSampler traffic.Popularity
-	idle        []int32            // contexts without a packet (traffic with a rate)
-	waiting     sim.Line[sim.Time] // arrival times of packets without a context
-	meter       emu.Meter
+	source  emu.Source
+	io      sim.Server
+	idle    []int32            // contexts without a packet (traffic with a rate)
+	waiting sim.Line[sim.Time] // arrival times of packets without a context
+	meter   emu.Meter
 
 	warmRounds   int
 	warmPackets  int
@@ -163,11 +155,11 @@ func (m *machine) cycles(n float64) sim.Time { return sim.Time(n*m.cycle + 0.5) 
 
 // run is the event loop. It allocates nothing per event.
 func (m *machine) run(ctx context.Context) (*Result, error) {
-	if m.arrival > 0 {
+	if !m.source.Saturates() {
 		for c := len(m.contexts) - 1; c >= 0; c-- {
 			m.idle = append(m.idle, int32(c))
 		}
-		m.kernel.At(m.gap(), evArrival, 0, 0)
+		m.kernel.At(m.source.Gap(), evArrival, 0, 0)
 	} else {
 		// contexts in turn over the microengines, as the load balancer deals
 		for t := range m.threads {
@@ -209,27 +201,14 @@ func (m *machine) take(c int32) {
 
 // handOver passes a packet through packet I/O and returns when it is through.
 func (m *machine) handOver() sim.Time {
-	service := m.packetTime()
+	_, service := m.source.Packet()
 	return m.io.Serve(m.kernel.Now(), service) + service
 }
-
-// packetTime is the time of one packet at packet I/O: the firmware's interval
-// or the wire's.
-func (m *machine) packetTime() sim.Time {
-	const overhead = 20 // preamble and inter-frame gap, bytes
-	bytes := m.packetBytes
-	if m.sizeDist != nil {
-		bytes = m.sizeDist.Draw(m.sizes.Rand)
-	}
-	return max(m.ioInterval, sim.Time((bytes+overhead)*m.wirePerByte))
-}
-
-func (m *machine) gap() sim.Time { return sim.Time(m.arrivals.ExpFloat64() * m.arrival) }
 
 // arrive is a packet reaching the board at its offered rate.
 func (m *machine) arrive() {
 	now := m.kernel.Now()
-	m.kernel.At(now+m.gap(), evArrival, 0, 0)
+	m.kernel.At(now+m.source.Gap(), evArrival, 0, 0)
 	if m.meter.On {
 		m.meter.Offered++
 	}
@@ -253,10 +232,7 @@ func (m *machine) arrive() {
 func (m *machine) assign(c int32, at sim.Time) {
 	t := &m.contexts[c]
 	t.began = at
-	t.flow = 0
-	if m.flowSampler != nil {
-		t.flow = m.flowSampler.Draw(m.flows.Rand)
-	}
+	t.flow = m.source.Flow()
 	t.step = -1
 	m.advance(c)
 	m.kernel.At(at, evReady, c, 0)
@@ -555,7 +531,7 @@ func (m *machine) leave(c int32) {
 		m.begin()
 	}
 	t.left = now
-	if m.arrival == 0 {
+	if m.source.Saturates() {
 		m.take(c)
 		return
 	}

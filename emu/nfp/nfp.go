@@ -57,9 +57,6 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c Config) 
 		issue:     sim.NewStream(c.Seed, "nfp issue"),
 		latency:   sim.NewStream(c.Seed, "nfp latency"),
 		choice:    sim.NewStream(c.Seed, "nfp element"),
-		flows:     sim.NewStream(c.Seed, "nfp flow"),
-		arrivals:  sim.NewStream(c.Seed, "nfp arrival"),
-		sizes:     sim.NewStream(c.Seed, "nfp size"),
 		profile:   c.Profile,
 		program:   p.Name,
 	}
@@ -94,7 +91,7 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c Config) 
 	if err := m.compile(b, base, p); err != nil {
 		return nil, err
 	}
-	m.layTraffic(b, base, p, t)
+	m.source = emu.NewSource(b, base, p, t, c.Seed, "nfp")
 	m.layContexts()
 	return m, nil
 }
@@ -343,28 +340,6 @@ func cutSleep(i program.Idiom) (string, bool) {
 		return string(i[len(prefix):]), true
 	}
 	return "", false
-}
-
-// layTraffic prepares packet I/O: the interval of the program's firmware, the
-// wire's, arrivals and flows.
-func (m *machine) layTraffic(b *board.Board, base board.Base, p program.Program, t traffic.Traffic) {
-	m.ioInterval = sim.Time(1e6/base.IOMpps.Value + 0.5)
-	m.wirePerByte = 8000 / b.LinkGbps.Value
-	m.packetBytes = float64(p.PacketBytes)
-	if t.PacketBytes > 0 {
-		m.packetBytes = float64(t.PacketBytes)
-	}
-	m.sizeDist = t.Sizes
-	if t.RateMpps > 0 {
-		m.arrival = 1e6 / t.RateMpps
-	}
-	f := p.Flows
-	if t.Flows != nil {
-		f = t.Flows
-	}
-	if f != nil {
-		m.flowSampler = f.Sampler()
-	}
 }
 
 func (m *machine) layContexts() {
