@@ -32,6 +32,7 @@ type Driver struct {
 
 	mu    sync.Mutex // one measurement at a time
 	clock clock
+	spin  float64 // ns of the calibrated spin at its best
 	idle  float64 // share of time that an idle processor loses
 	arena arena
 }

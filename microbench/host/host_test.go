@@ -154,7 +154,7 @@ func TestWhatThisMachineCannotRun(t *testing.T) {
 func windows(packets []int64, spoil func(k int, v *window)) *measurement {
 	w := &worker{}
 	for k, n := range packets {
-		w.windows[k] = window{ns: 1e7, cpuNS: 1e7, packets: n}
+		w.windows[k] = window{ns: 1e7, cpuNS: 1e7, spinNS: 3000, packets: n}
 		if spoil != nil {
 			spoil(k, &w.windows[k])
 		}

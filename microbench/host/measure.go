@@ -35,6 +35,9 @@ const (
 	// beyond what an idle processor loses, before the window counts as
 	// contended.
 	lostShare = 0.02
+	// slowSpin is how much longer than at its best the calibrated spin may take
+	// before a sample says so.
+	slowSpin = 1.05
 	// idleMost bounds what counts as the idle processor's loss: more is somebody
 	// else's work.
 	idleMost = 0.08
@@ -488,6 +491,11 @@ func (m *measurement) summarise(n int) (microbench.Sample, error) {
 	if err := m.excluded(); err != nil {
 		return s, err
 	}
+	for _, w := range m.workers {
+		if w.bad > 0 {
+			return s, fault.Checkf("%d frames on processor %d were not to be forwarded: something writes over the ring", w.bad, w.cpu)
+		}
+	}
 	windows := m.fine(n)
 	switch disturbed := n - len(windows); {
 	case len(windows) < leastWindows && !m.options.AllowNoise:
@@ -530,13 +538,14 @@ func upTo(n int) []int {
 func (m *measurement) account(s *microbench.Sample, windows []int) {
 	var wall, cpu, waited, most float64
 	var packets, dropped, faults int64
-	var each, latency []float64
+	var each, latency, spins []float64
 	for _, w := range m.workers {
 		own, ns := int64(0), 0.0
 		for _, k := range windows {
 			v := &w.windows[k]
 			ns += v.ns
 			cpu += v.cpuNS
+			spins = append(spins, v.spinNS)
 			own += v.packets
 			dropped += v.dropped
 			faults += v.faults.Minor + v.faults.Major
@@ -570,6 +579,13 @@ func (m *measurement) account(s *microbench.Sample, windows []int) {
 		s.Bottleneck = "offered rate"
 	}
 	s.Fairness = &microbench.Fairness{Least: slices.Min(each), Most: slices.Max(each), LongestWaitUS: most / 1000}
+	d := m.driver
+	if d.spin == 0 || slices.Min(spins) < d.spin {
+		d.spin = slices.Min(spins)
+	}
+	if slower := stats.Median(spins) / d.spin; slower > slowSpin {
+		s.Warnings = append(s.Warnings, fmt.Sprintf("a calibrated spin took %.2f times its best: the processors ran slower than before (frequency, or a neighbour on the same core)", slower))
+	}
 	if faults > 0 {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("%d page faults within the windows counted", faults))
 	}

@@ -67,7 +67,6 @@ type window struct {
 	dropped int64
 	cpuNS   float64 // on the processor
 	gapNS   float64 // lost in gaps that the worker saw
-	longest float64 // ns of the longest run of bursts
 	faults  linux.Faults
 	spinNS  float64 // a calibrated spin before it
 	locks   []lockCount
@@ -140,7 +139,7 @@ func (w *worker) measure(id int, c *control) {
 		w.taken = 0
 	}
 	var open *window
-	var t0, gap, longest uint64
+	var t0, gap uint64
 	var n0, d0, readings int64
 	var u0 linux.Usage
 	length := max(c.length, 20*w.typical)
@@ -153,9 +152,6 @@ func (w *worker) measure(id int, c *control) {
 		readings++
 		d := now - last
 		last = now
-		if d > w.typical+w.typical/2 && d > longest {
-			longest = d
-		}
 		if d > w.typical+w.gapLeast {
 			gap += d - w.typical
 		}
@@ -168,7 +164,7 @@ func (w *worker) measure(id int, c *control) {
 			w.release()
 			open.cpuNS = float64(linux.ThreadCPU() - u0.CPU)
 			open.faults = linux.ThreadFaults().Sub(u0.Faults)
-			open.gapNS, open.longest = w.clock.ns(gap), w.clock.ns(longest)
+			open.gapNS = w.clock.ns(gap)
 			for i, l := range w.locks {
 				open.locks[i] = l.count.since(open.locks[i])
 			}
@@ -189,7 +185,7 @@ func (w *worker) measure(id int, c *control) {
 			w.release()
 			u0 = linux.Usage{CPU: linux.ThreadCPU(), Faults: linux.ThreadFaults()}
 			w.hold()
-			n0, d0, readings, gap, longest = w.packets, w.dropped, 0, 0, 0
+			n0, d0, readings, gap = w.packets, w.dropped, 0, 0
 			t0 = ticks()
 			last = t0
 		}
