@@ -21,7 +21,7 @@ import (
 )
 
 // tiny is a scale for tests: it shows that all paths work, not what they give.
-var tiny = scale{pairs: 1, threads: 2, attempts: 1, time: 4 * time.Millisecond, stream: 10 * time.Millisecond, beside: time.Second, small: true, besideCap: 2}
+var tiny = scale{pairs: 1, threads: 2, attempts: 1, time: 40 * time.Millisecond, stream: 10 * time.Millisecond, beside: time.Second, small: true, besideCap: 2}
 
 // TestWholeRun measures everything that is here against every peer that is
 // here. It decides on structure only: each peer gives finite numbers or a note
@@ -297,7 +297,7 @@ func TestPeersDoTheSameWork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := theirContention(p, 5*time.Millisecond); err != nil || !(r.value > 0) {
+		if r, err := theirContention(p, 40*time.Millisecond); err != nil || !(r.value > 0) {
 			t.Errorf("%s: %+v, %v", kind, r, err)
 		}
 		if err := p.close(); err != nil {
