@@ -123,9 +123,11 @@ func TestPairsAlternateAndAreJudged(t *testing.T) {
 		"no aim":                   {steady(0, 12), steady(0, 10), 0, Beside, 8, 0, 1.2},
 		"wide":                     {steady(0, 8, 12, 10, 8, 12), steady(0, 10), 0.03, Unclear, 8, 0, 1},
 		"ours lost its processor":  {steady(1, 12), steady(0, 10), 0.03, Unclear, 24, 24, 1.2},
+		"losses far apart":         {steady(0.04, 12), steady(0.01, 10), 0.03, Unclear, 24, 24, 1.2},
+		"losses close":             {steady(0.04, 10), steady(0.03, 10), 0.03, Within, 8, 0, 1},
 		"theirs lost it half-time": {steady(0, 10), flaky(steady(0, 10), steady(1, 99)), 0.03, Within, 8, 7, 1},
 	} {
-		row := contest{Comparison: Comparison{Aim: c.aim, Threads: 1}, ours: c.ours, theirs: c.theirs}
+		row := contest{tells: true, Comparison: Comparison{Aim: c.aim, Threads: 1}, ours: c.ours, theirs: c.theirs}
 		if err := row.run(t.Context(), sc); err != nil {
 			t.Fatal(err)
 		}

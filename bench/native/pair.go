@@ -25,6 +25,7 @@ type contest struct {
 	Comparison
 	place        func() error // gives both sides new memory; nil: each reading has its own
 	placeEvery   int          // pairs on the same memory; 0 all
+	tells        bool         // the peer tells how much of its time it lost
 	ours, theirs side
 	done         func() error // gives back what the sides hold; may be nil
 }
@@ -92,6 +93,10 @@ func valueOf(xs []float64) Value {
 // it; one other busy task takes 10 % and more.
 const lostLimit = 0.05
 
+// lostApart is how far the losses of the two sides may be apart, where the peer
+// tells its own: the rest goes into the ratio.
+const lostApart = 0.015
+
 // run measures the pairs, A B A B, until there are enough that nothing else
 // ran in, and fills the row. A side that fails fails the row, not the run.
 func (c *contest) run(ctx context.Context, sc scale) error {
@@ -130,7 +135,7 @@ func (c *contest) run(ctx context.Context, sc scale) error {
 		}
 		for i, v := range [3]float64{a.value, b.value, a.value / b.value} {
 			all[i] = append(all[i], v)
-			if max(a.lost, b.lost) <= lostLimit {
+			if max(a.lost, b.lost) <= lostLimit && (!c.tells || math.Abs(a.lost-b.lost) <= lostApart) {
 				clean[i] = append(clean[i], v)
 			}
 		}

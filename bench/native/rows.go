@@ -147,6 +147,7 @@ func chaseRow(o options, program string, own chaser, name, level string) *contes
 	var peer *theirChase
 	return &contest{
 		Comparison: Comparison{Group: "chase", Name: name, Peer: "C", As: "chase.c, gcc -O2", Bytes: c.bytes, Level: level, Threads: 1, Unit: "ns", Aim: peerAim},
+		tells:      true,
 		placeEvery: placeEvery(c.bytes, o.scale.pairs),
 		place: func() (err error) {
 			if peer == nil {
@@ -215,6 +216,7 @@ func contentionRow(o options, program string, cpus []int, group, name, as string
 	var peer *process
 	return &contest{
 		Comparison: Comparison{Group: group, Name: name, Peer: "C", As: "contend.c " + as + ", gcc -O2", Threads: len(cpus), Unit: "ns", Aim: aim, Why: why},
+		tells:      true,
 		place: func() (err error) {
 			args := []string{as}
 			for _, cpu := range cpus {
