@@ -463,7 +463,7 @@ func (g *lawStarts) locks(b *board.Board) {
 			c.HandUS.Value = max(contended-c.TakeUS.Value, 0.1*contended)
 		}
 		c.CrowdUS.Value = 0.1 * c.HandUS.Value
-		if cycles := model.SleepCycles(idiom); cycles > 0 {
+		if cycles := float64(idiom.Sleep()); cycles > 0 {
 			mhz := 2000.0 // where the board's clock is not known
 			if b != nil && b.ClockMHz.Value > 0 {
 				mhz = b.ClockMHz.Value

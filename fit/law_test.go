@@ -95,7 +95,7 @@ func coreTruth(t testing.TB, b *board.Board) *model.Model {
 	}
 	for _, idiom := range []program.Idiom{program.Spin, program.Ticket, "sleep-200", "sleep-1000"} {
 		c := model.LockCost{Idiom: idiom, TakeUS: known(0.02), MoveUS: known(0.05), HandUS: known(0.06), CrowdUS: known(0.01)}
-		if cycles := model.SleepCycles(idiom); cycles > 0 {
+		if cycles := float64(idiom.Sleep()); cycles > 0 {
 			c.PauseUS = known(cycles / b.ClockMHz.Value)
 		}
 		law.Locks = append(law.Locks, c)

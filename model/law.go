@@ -819,7 +819,11 @@ func (j *job) contended(s *sharing) (hottest float64) {
 		line, n := 0.0, 0.0 // of one change, on average over the accesses
 		for o := k; o < len(j.accesses); o++ {
 			if b := &j.accesses[o]; j.lawArray(o, true) == k {
-				line += b.PerPacket * opTime(j.x.law.Line, b.Op, b.Mode)
+				us := opTime(j.x.law.Line, b.Op, b.Mode)
+				if b.Mode == program.Atomic {
+					us *= b.commands() // between which others take the line
+				}
+				line += b.PerPacket * us
 				n += b.PerPacket
 			}
 		}
@@ -859,12 +863,12 @@ func (l *CoreLaw) lockCost(idiom program.Idiom) (LockCost, bool) {
 		idiom = program.Spin
 	}
 	best, score := LockCost{}, math.Inf(1)
-	cycles := SleepCycles(idiom)
+	cycles := float64(idiom.Sleep())
 	for _, c := range l.Locks {
 		if c.Idiom == idiom {
 			return c, true
 		}
-		if measured := SleepCycles(c.Idiom); cycles > 0 && measured > 0 && math.Abs(measured-cycles) < score {
+		if measured := float64(c.Idiom.Sleep()); cycles > 0 && measured > 0 && math.Abs(measured-cycles) < score {
 			best, score = c, math.Abs(measured-cycles)
 			best.PauseUS.Value *= cycles / measured
 		}

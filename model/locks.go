@@ -27,7 +27,7 @@ func (m *Model) lock(idiom program.Idiom, base string) *Lock {
 			if (l.Idiom == program.Ticket) != (idiom == program.Ticket) {
 				continue
 			}
-			distance = 1 + math.Abs(SleepCycles(l.Idiom)-SleepCycles(idiom))
+			distance = 1 + math.Abs(sleepCycles(l.Idiom)-sleepCycles(idiom))
 		}
 		if l.Base != base {
 			distance += 0.5
@@ -39,8 +39,8 @@ func (m *Model) lock(idiom program.Idiom, base string) *Lock {
 	return best
 }
 
-// SleepCycles is the pause of an idiom between two attempts, cycles.
-func SleepCycles(i program.Idiom) float64 {
+// sleepCycles is the pause of an idiom between two attempts, cycles.
+func sleepCycles(i program.Idiom) float64 {
 	text, ok := strings.CutPrefix(string(i), "sleep-")
 	if !ok {
 		return 0
@@ -122,7 +122,7 @@ func (m *Model) lockTime(j *job, l int, net *network, free float64, w *lockWork,
 	h.spins = lock.Idiom != program.Ticket
 	h.pause = q.SpinUS.Value
 	if m.ClockMHz > 0 {
-		h.pause += SleepCycles(lock.Idiom) / m.ClockMHz
+		h.pause += sleepCycles(lock.Idiom) / m.ClockMHz
 	}
 	h.front, h.commands, h.hot = net.us[w.front], w.commands, hot
 	// queues over all elements, balanced at the worst: k of n contexts' places
