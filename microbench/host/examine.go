@@ -40,6 +40,19 @@ func (d *Driver) Examine(ctx context.Context) (microbench.Examination, error) {
 		return e, err
 	}
 	e.Tables = append(e.Tables, levels...)
+	if len(d.board.Memories) > 0 {
+		rows, err := d.scaling(ctx)
+		if err != nil {
+			return e, err
+		}
+		e.Tables = append(e.Tables, scalingTable(rows))
+		if free := deleted(rows); len(free) > 0 {
+			add(microbench.LevelWarning, "more work takes no longer: "+strings.Join(free, ", ")+" cost less than any processor takes, so the work is not done",
+				"report it with the Go version and the processor; do not use rates of these accesses")
+		} else {
+			add(microbench.LevelOK, "time grows with the work: no measured loop is optimised away", "")
+		}
+	}
 	if found := names(f.Levels); len(d.board.Memories) > 0 && found != d.levels() {
 		add(microbench.LevelWarning, fmt.Sprintf("the levels %s are told apart now, the board has %s", found, d.levels()),
 			"remove "+findingFile()+" to find them anew; runs of before cannot be resumed then")

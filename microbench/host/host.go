@@ -143,6 +143,11 @@ func (d *Driver) Measure(ctx context.Context, p program.Program, t traffic.Traff
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.measure(ctx, p, t, o)
+}
+
+// measure is Measure of a resolved program by who holds d.mu.
+func (d *Driver) measure(ctx context.Context, p program.Program, t traffic.Traffic, o microbench.Options) (microbench.Sample, error) {
 	defer quiet()()
 	if d.clock.nsPerTick == 0 || d.idle > idleMost { // the first time, or not idle then
 		if err := d.calibrate(); err != nil {
