@@ -25,7 +25,7 @@ func plan(t testing.TB, b *board.Board, suite string, only []string, seed uint64
 func TestPlanOfEveryBoard(t *testing.T) {
 	budgets := map[string]map[string][2]int{
 		"nfp":    {"quick": {100, 400}, "standard": {1500, 3200}, "full": {15000, 60000}},
-		classSoC: {"quick": {100, 450}, "standard": {1000, 1900}, "full": {8000, 40000}},
+		classSoC: {"quick": {100, 450}, "standard": {1000, 2000}, "full": {8000, 40000}},
 		// native: 0.2 s each
 		classHost: {"quick": {100, 330}, "standard": {800, 1500}, "full": {6000, 40000}},
 		classNet:  {"quick": {1, 50}, "standard": {1, 50}, "full": {1, 50}},
