@@ -384,8 +384,8 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 				c, _ := l.lockCost(j.p.Locks[a.lock].Idiom)
 				moved *= c.MoveUS.Value
 			} else {
-				r.stolen.add(a.PerPacket, moved, waits)
-				moved *= opTime(l.Stolen, a.Op, a.Mode)
+				r.stolen.add(a.PerPacket, moved, (1-alone)*waits)
+				moved *= (1 + (a.linesOf(a.mem.LineBytes)-1)*l.NextLine.Value) * opTime(l.Stolen, a.Op, a.Mode)
 			}
 			parts[partStolen] += moved
 			away += moved
