@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,9 @@ const (
 	// idleMost bounds what counts as the idle processor's loss: more is somebody
 	// else's work.
 	idleMost = 0.08
+	// lostMost is the share that the windows counted may lose: beyond it the
+	// program's company is measured rather than the program.
+	lostMost = 0.25
 	// noisy is the coefficient of variation of the windows, by the median
 	// absolute deviation, above which nothing is reported.
 	noisy = 0.05
@@ -498,11 +502,13 @@ func (m *measurement) summarise(n int) (microbench.Sample, error) {
 	}
 	windows := m.fine(n)
 	switch disturbed := n - len(windows); {
-	case len(windows) < leastWindows && !m.options.AllowNoise:
-		return s, fault.Checkf("machine too noisy: %d of %d windows were disturbed by other work; stop it, or report all the same with --allow-noise", disturbed, n)
 	case len(windows) < leastWindows:
-		warn("contended: %d of %d windows were disturbed by other work, and all are counted", disturbed, n)
-		windows = upTo(n)
+		var lost float64
+		windows, lost = m.calmest(n)
+		if lost > lostMost && !m.options.AllowNoise {
+			return s, fault.Checkf("machine too noisy: other work took %.0f %% of the time even in the calmest of %d windows; stop it, or report all the same with --allow-noise", 100*lost, n)
+		}
+		warn("contended: %d of %d windows were disturbed by other work; the calmest %d count, which lost %.1f %% of their time", disturbed, n, len(windows), 100*lost)
 	case disturbed > 0:
 		warn("contended: %d of %d windows were disturbed by other work and left out", disturbed, n)
 	}
@@ -525,13 +531,28 @@ func (m *measurement) summarise(n int) (microbench.Sample, error) {
 	return s, nil
 }
 
-// upTo returns 0, 1, ... n-1.
-func upTo(n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
+// calmest returns those of the first n windows that lost least, in the order of
+// time, and the share of their time that the worst of them lost. A page fault is
+// as bad as a window lost.
+func (m *measurement) calmest(n int) (windows []int, lost float64) {
+	share := make([]float64, n)
+	for k := range n {
+		windows = append(windows, k)
+		for _, w := range m.workers {
+			v := &w.windows[k]
+			share[k] = max(share[k], m.lost(v))
+			if v.faults.Any() {
+				share[k] = 1
+			}
+		}
 	}
-	return list
+	slices.SortStableFunc(windows, func(a, b int) int { return cmp.Compare(share[a], share[b]) })
+	windows = windows[:min(n, wanted)]
+	for _, k := range windows {
+		lost = max(lost, share[k])
+	}
+	slices.Sort(windows)
+	return windows, lost
 }
 
 // account adds what the windows tell beside the rate.
