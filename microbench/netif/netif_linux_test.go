@@ -338,7 +338,7 @@ func TestDPDKWithoutCables(t *testing.T) {
 	}
 	hasTestpmd(t)
 	for _, base := range []string{"null-io-small", "ring-5tswap"} {
-		s, err := open(t, "dpdk").Measure(t.Context(), program.Program{Base: base}, traffic.Traffic{}, microbench.Options{TrialSeconds: 0.05, MaxRuns: 1})
+		s, err := open(t, "dpdk").Measure(t.Context(), program.Program{Base: base}, traffic.Traffic{}, microbench.Options{TrialSeconds: 0.2, MaxRuns: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
