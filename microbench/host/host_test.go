@@ -117,7 +117,7 @@ func TestOfferedPacketsAreAccountedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !(many.DroppedMpps > many.Mpps) {
+	if !(many.DroppedMpps > many.Mpps) || many.Mpps+many.DroppedMpps > 1100 {
 		t.Errorf("1000 Mpps offered: %v forwarded, %v dropped", many.Mpps, many.DroppedMpps)
 	}
 }

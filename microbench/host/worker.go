@@ -160,6 +160,7 @@ func (w *worker) measure(id int, c *control) {
 				continue
 			}
 			open.ns = w.clock.between(t0, now, readings)
+			w.arrive(now)
 			open.packets, open.dropped = w.packets-n0, w.dropped-d0
 			w.release()
 			open.cpuNS = float64(linux.ThreadCPU() - u0.CPU)
@@ -185,8 +186,9 @@ func (w *worker) measure(id int, c *control) {
 			w.release()
 			u0 = linux.Usage{CPU: linux.ThreadCPU(), Faults: linux.ThreadFaults()}
 			w.hold()
-			n0, d0, readings, gap = w.packets, w.dropped, 0, 0
 			t0 = ticks()
+			w.arrive(t0) // what came while no window was open is not this one's
+			n0, d0, readings, gap = w.packets, w.dropped, 0, 0
 			last = t0
 		}
 	}
@@ -262,16 +264,25 @@ func (w *worker) note(ns float64) {
 	w.noted++
 }
 
-// paced takes what has arrived since. What found the ring full was dropped.
-func (w *worker) paced() {
-	now := ticks()
+// arrive returns how many offered packets wait at a time. What found the ring
+// full by then was dropped.
+func (w *worker) arrive(now uint64) (waiting int64) {
+	if w.rate == 0 {
+		return 0
+	}
 	arrived := int64(w.clock.ns(now-w.from) * w.rate)
-	waiting := arrived - w.taken
+	waiting = arrived - w.taken
 	if waiting > ringSlots {
 		w.dropped += waiting - ringSlots
 		w.taken = arrived - ringSlots
 		waiting = ringSlots
 	}
+	return waiting
+}
+
+// paced takes what has arrived since.
+func (w *worker) paced() {
+	waiting := w.arrive(ticks())
 	n := int(min(waiting, int64(w.burst)))
 	if n == 0 {
 		pause()
