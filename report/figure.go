@@ -469,8 +469,15 @@ func (m *Matrix) add(g *plot.Plot) error {
 	g.X.Tick.Label.XAlign, g.X.Tick.Label.YAlign = text.XRight, text.YCenter
 	g.X.Min, g.X.Max, g.Y.Min, g.Y.Max = -0.5, float64(len(m.Cols))-0.5, -0.5, float64(len(m.Rows))-0.5
 	g.X.Padding, g.Y.Padding = 4, 4
+	if max(len(m.Rows), len(m.Cols)) > smallNames {
+		g.X.Tick.Label.Font, g.Y.Tick.Label.Font = style(5.5, ink).Font, style(5.5, ink).Font
+	}
 	return nil
 }
+
+// smallNames is the number of rows or columns beyond which names of the usual
+// size overlap.
+const smallNames = 16
 
 type cells struct{ *Matrix }
 
@@ -496,7 +503,10 @@ func (m cells) Plot(c draw.Canvas, p *plot.Plot) {
 				st.Color = color.White
 			}
 			st.XAlign, st.YAlign = text.XCenter, text.YCenter
-			c.FillText(st, vg.Point{X: (r.Min.X + r.Max.X) / 2, Y: (r.Min.Y + r.Max.Y) / 2}, cellText(v))
+			// A value wider than its cell is left to the colour and to the data.
+			if s := cellText(v); st.Width(s) < r.Size().X {
+				c.FillText(st, vg.Point{X: (r.Min.X + r.Max.X) / 2, Y: (r.Min.Y + r.Max.Y) / 2}, s)
+			}
 			if m.Mark != nil && m.Mark[i][j] {
 				c.SetLineStyle(draw.LineStyle{Color: palette[1], Width: 2})
 				c.Stroke(r.Path())
