@@ -86,7 +86,12 @@ func wire(t testing.TB, serve func(in io.Reader, out io.Writer) (status string))
 	l.wait = func() (string, bool) {
 		select {
 		case status := <-ended:
-			return status, status != ""
+			select {
+			case <-cut: // no status comes through a link that was cut before
+				return "", false
+			default:
+				return status, status != ""
+			}
 		case <-cut:
 			return "", false
 		}
