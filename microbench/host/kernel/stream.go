@@ -36,7 +36,7 @@ type Class string
 
 const (
 	Go       Class = "go"        // plain Go on 8-byte integers (triad: float64), unrolled
-	Scalar   Class = "scalar"    // an 8-byte load or store of a vector register for each element
+	Scalar   Class = "scalar"    // an 8-byte load or store of a vector register for each element; read adds float64
 	AVX2     Class = "avx2"      // 32 B
 	AVX512   Class = "avx512"    // 64 B
 	NTSSE2   Class = "nt-sse2"   // 16 B, non-temporal stores
@@ -55,7 +55,8 @@ const (
 const Block = 256
 
 // streamFunc is a kernel: one lap over n bytes of each of up to three arrays. It
-// returns the sum of all words read, modulo 2⁶⁴, if it reads, else 0.
+// returns the sum of all words read if it reads, else 0: modulo 2⁶⁴, or in class
+// Scalar the bits of their sum as float64.
 type streamFunc func(a, b, c unsafe.Pointer, n int64) uint64
 
 // Stream is a streaming kernel.
@@ -89,8 +90,8 @@ func Find(op Op, class Class) (Stream, bool) {
 // Run goes reps times over the arrays (a, b and c of the operation), all of one
 // length, a multiple of Block, aligned to 64 B and apart from each other. Each lap is
 // a call of the kernel, as in likwid-bench: in small arrays it shows. Run
-// returns reps times the sum of the 8-byte words of a, modulo 2⁶⁴, if the
-// operation is Read, else 0, and the bytes moved.
+// returns the sum of the kernel's results (see streamFunc), modulo 2⁶⁴, and the
+// bytes moved.
 func (s Stream) Run(reps int64, arrays ...[]byte) (sum uint64, moved int64, err error) {
 	if len(arrays) != s.Op.Arrays() {
 		return 0, 0, fmt.Errorf("%s of %d arrays: want %d", s.Op, len(arrays), s.Op.Arrays())
