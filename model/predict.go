@@ -108,6 +108,12 @@ type access struct {
 	far     float64            // or of another
 	word    bool               // of a lock, not of the program's arrays
 	byLine  [maxLines]ranking  // of a Zipf array
+
+	// Of the rule resources, µs a packet.
+	first  *access // to the same array
+	line   float64 // of the first: the array's hottest line
+	same   float64 // more at the front for a command to the line of the one before
+	repeat float64 // of the front's time on the hottest line; of the first: by all
 }
 
 // Predict returns what the model expects of p under t: the mirror of

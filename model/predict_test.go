@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -412,6 +413,34 @@ func TestPredictAllocates(t *testing.T) {
 		})
 		if n > most {
 			t.Errorf("%s: %.0f allocations a prediction; at most %.0f", rule, n, most)
+		}
+	}
+}
+
+// TestPredictsManyAccesses: a program may have more accesses than a model has
+// resources. On the NFP, where accesses of one memory, span and stride share an
+// array, an access given in parts counts as the whole; of other models each has
+// an array of its own, which can only slow it.
+func TestPredictsManyAccesses(t *testing.T) {
+	for name, memory := range map[string]string{"nfp": "emem", "host": "l2"} {
+		m, err := Load("../results/" + name + "/model.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		const parts = 4 * maxResources
+		part := program.Access{Memory: memory, Op: program.Read, Mode: program.Atomic, Bytes: 8, PerPacket: 0.125, Span: 1000}
+		whole := part
+		whole.PerPacket *= parts
+		want, err := m.Predict(Program{Base: "forward", Accesses: []program.Access{whole}}, Traffic{}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := m.Predict(Program{Base: "forward", Accesses: slices.Repeat([]program.Access{part}, parts)}, Traffic{}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Mpps > want.Mpps*(1+1e-4) || name == "nfp" && got.Mpps < want.Mpps*(1-1e-4) {
+			t.Errorf("%s: %g Mpps in %d parts, %g as one access", name, got.Mpps, parts, want.Mpps)
 		}
 	}
 }

@@ -151,10 +151,6 @@ func (m *Model) resources(j *job, out *resourceTimes) error {
 	}
 	core := j.coreTime()
 	trip := core + j.base.WaitUS.Value // unloaded round trip of a packet
-	var banks [maxResources]float64
-	var lines [maxResources]float64 // by access: its array's hottest line
-	var same, repeat [maxResources]float64
-	var array [maxResources]int // by access: the first to the same array
 	var variance float64
 	j.misses()
 	for k := range j.accesses {
@@ -181,26 +177,25 @@ func (m *Model) resources(j *job, out *resourceTimes) error {
 		}
 		i := a.PerPacket
 		us[a.engine.front] += i * c.front
-		same[k], repeat[k] = i*(c.same-c.front), i*c.front*fp.hot
+		a.same, a.repeat = i*(c.same-c.front), i*c.front*fp.hot
 		variance += sq(i * c.front * c.rel)
-		banks[k] = i * c.bank
 		depth := 1.0
 		if q.Depth.Value > 0 {
 			depth += (fp.lines - 1) / q.Depth.Value
 		}
-		at := k
+		first := a
 		for o := range k {
 			if b := &j.accesses[o]; b.mem == a.mem && b.span == a.span && b.stride == a.stride {
-				at = o
+				first = b
 				break
 			}
 		}
-		array[k] = at
-		if at != k {
-			repeat[at] += repeat[k]
+		a.first = first
+		if first != a {
+			first.repeat += a.repeat
 		}
-		lines[at] += i * c.line * fp.hot * min(depth, fp.lines)
-		us[a.mem.line] = max(us[a.mem.line], lines[at])
+		first.line += i * c.line * fp.hot * min(depth, fp.lines)
+		us[a.mem.line] = max(us[a.mem.line], first.line)
 		if !posted {
 			trip += i * count * a.mem.latency.US.Value
 		}
@@ -211,12 +206,13 @@ func (m *Model) resources(j *job, out *resourceTimes) error {
 				trip += a.missing * a.mem.latency.MissUS.Value
 			}
 		}
-		us[a.mem.bank] += banks[k] * fp.bank
+		us[a.mem.bank] += i * c.bank * fp.bank
 	}
 	for k := range j.accesses {
-		if f := j.accesses[k].engine.front; same[k] > 0 {
+		a := &j.accesses[k]
+		if f := a.engine.front; a.same > 0 {
 			// a command follows one to its line as often as the front is busy with it
-			us[f] += same[k] * min(1, repeat[array[k]]/us[f])
+			us[f] += a.same * min(1, a.first.repeat/us[f])
 		}
 	}
 	out.locksAt = out.n
