@@ -46,6 +46,12 @@ func (m Machine) same(o Machine) bool {
 	return m == o
 }
 
+// sameKind says whether two machines are of one kind, whatever their names.
+func (m Machine) sameKind(o Machine) bool {
+	m.Host, o.Host = "", ""
+	return m.same(o)
+}
+
 func (m Machine) String() string {
 	return fmt.Sprintf("%s (%s/%s, %d x %s)", m.Host, m.OS, m.Arch, m.CPUs, cmp.Or(m.CPU, "unnamed CPU"))
 }

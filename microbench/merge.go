@@ -1,6 +1,7 @@
 package microbench
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,9 +11,10 @@ import (
 
 // Merge joins the shards of a run into the directory out, byte for byte the
 // samples of the run that was not sharded, and returns its manifest. Runs that
-// differ in board, backend, seed, suite, groups or version, parts that are
-// missing, twice there or unfinished, and an out that is not empty are input
-// faults. Notes name torn lines.
+// differ in board, backend, seed, suite, groups or version, runs not emulated on
+// machines of different kinds, parts that are missing, twice there or
+// unfinished, and an out that is not empty are input faults. Notes name torn
+// lines and machines of one kind but another name.
 func Merge(dirs []string, out string) (m Manifest, notes []string, err error) {
 	if len(dirs) == 0 {
 		return m, nil, fault.Inputf("nothing to merge; name the directories of all shards")
@@ -33,6 +35,15 @@ func Merge(dirs []string, out string) (m Manifest, notes []string, err error) {
 			}
 			if n := parts[0].Shard.N; part.Shard.N != n {
 				return m, nil, fault.Inputf("%s does not belong to %s: it is one of %d parts, not of %d", dir, dirs[0], part.Shard.N, n)
+			}
+		}
+		if len(parts) > 0 && part.Backend != Emulated {
+			first := &parts[0]
+			if !first.Machine.sameKind(part.Machine) {
+				return m, notes, fault.Inputf("%s was measured on %s, %s on %s: times of unlike machines make no one model", dir, part.Machine, dirs[0], first.Machine)
+			}
+			if first.Machine.Host != part.Machine.Host {
+				notes = append(notes, fmt.Sprintf("%s was measured on %s, %s on %s, machines of one kind", dir, part.Machine.Host, dirs[0], first.Machine.Host))
 			}
 		}
 		if before, twice := holder[part.Shard]; twice {

@@ -1,9 +1,11 @@
 package microbench
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -117,6 +119,50 @@ func TestMergeRefuses(t *testing.T) {
 	wantError(t, err, "not empty", "--out")
 	_, _, err = Merge(nil, whole)
 	wantError(t, err, "nothing to merge")
+}
+
+// TestMergeOfMachines: emulated shards come from anywhere, native ones from one
+// kind of machine.
+func TestMergeOfMachines(t *testing.T) {
+	for name, c := range map[string]struct {
+		backend, key, value string
+		refused, note       string
+	}{
+		"emulated, other processor": {Emulated, "cpu", "Another CPU", "", ""},
+		"native, same machine":      {Native, "", "", "", ""},
+		"native, other name":        {Native, "host", "elsewhere", "", "machines of one kind"},
+		"native, other processor":   {Native, "cpu", "Another CPU", "Another CPU", ""},
+		"native, more processors":   {Native, "cpus", "999", "999 x", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dirs := shards(t, 2)
+			for i, dir := range dirs {
+				var m map[string]any
+				if err := json.Unmarshal([]byte(read(t, dir, ManifestFile)), &m); err != nil {
+					t.Fatal(err)
+				}
+				m["backend"] = c.backend
+				if machine := m["machine"].(map[string]any); i == 1 && c.key != "" {
+					machine[c.key] = c.value
+					if n, err := strconv.Atoi(c.value); err == nil {
+						machine[c.key] = n
+					}
+				}
+				if err := os.WriteFile(filepath.Join(dir, ManifestFile), []byte(toJSON(t, m)), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, notes, err := Merge(dirs, filepath.Join(t.TempDir(), "out"))
+			if c.refused != "" {
+				wantError(t, err, c.refused, "unlike machines")
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(notes, " "); (c.note == "") != (got == "") || !strings.Contains(got, c.note) {
+				t.Errorf("notes %q, want %q", got, c.note)
+			}
+		})
+	}
 }
 
 func TestShardsAreDisjointAndCover(t *testing.T) {
