@@ -14,7 +14,8 @@ func (a *app) merge() *cobra.Command {
 		Short: "Join the shards of a run",
 		Long: `Join the directories of runs that measured the shards of one plan into the
 directory of the whole run, byte for byte what an unsharded run stores. Shards
-of other boards, seeds, suites or versions are refused.`,
+of other boards, seeds, suites or versions, and native ones of unlike machines,
+are refused.`,
 		Example: `  profiler run --board nfp --suite quick --only stateless --shard 1/2 --out s1
   profiler run --board nfp --suite quick --only stateless --shard 2/2 --out s2
   profiler merge s1 s2 --out whole`,
