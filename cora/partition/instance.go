@@ -1,0 +1,369 @@
+package partition
+
+import (
+	"math"
+	"slices"
+)
+
+// slack is the relative rounding that a sum may have above its limit.
+const slack = 1e-9
+
+// instance is a problem prepared for search: volumes a group, sorted.
+type instance struct {
+	p      *Problem
+	rate   float64 // Mpps
+	scale  float64 // of the classes' rates
+	blocks []groups
+	total  float64 // the objective with everything on the host
+	use    []Use   // scratch of predict
+	asked  int     // predictions
+	err    error   // of the predictor, the first
+}
+
+// groups are a block's groups by falling volume.
+type groups struct {
+	volume []float64 // by group, visits in Mpps
+	order  []int32   // groups by falling volume
+	sorted []float64 // volume by order
+	sum    []float64 // sum[n]: volume of the n largest
+	live   int       // groups with traffic
+}
+
+func prepare(p *Problem) (*instance, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	in := &instance{p: p, scale: 1, blocks: make([]groups, len(p.Blocks)), use: make([]Use, len(p.Blocks))}
+	for i := range p.Classes {
+		in.rate += p.Classes[i].Mpps
+	}
+	if p.TargetMpps > 0 {
+		in.scale, in.rate = p.TargetMpps/in.rate, p.TargetMpps
+	}
+	for b := range in.blocks {
+		in.blocks[b].volume = make([]float64, p.Blocks[b].Groups)
+	}
+	for i := range p.Classes {
+		c := &p.Classes[i]
+		for k, b := range p.Paths[c.Path].Blocks {
+			in.blocks[b].volume[c.Groups[k]] += c.Mpps * in.scale
+		}
+	}
+	for b := range in.blocks {
+		in.blocks[b].sort()
+		in.total += in.blocks[b].sum[len(in.blocks[b].order)] * p.Blocks[b].Instructions
+	}
+	return in, nil
+}
+
+// sort orders the groups: by falling volume, then by number.
+func (g *groups) sort() {
+	n := len(g.volume)
+	g.order = byFallingValue(g.volume)
+	g.sorted = make([]float64, n)
+	g.sum = make([]float64, n+1)
+	for i, j := range g.order {
+		g.sorted[i] = g.volume[j]
+		g.sum[i+1] = g.sum[i] + g.volume[j]
+		if g.volume[j] > 0 {
+			g.live = i + 1
+		}
+	}
+}
+
+// byFallingValue returns the indices of v ordered by falling value, equal ones
+// by rising index: a radix sort of the bits, for values of 0 and above. It is
+// some four times as fast as a sort by comparison, and most of the time of a
+// plan of a million groups.
+func byFallingValue(v []float64) []int32 {
+	order := make([]int32, len(v))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	if len(v) < 512 {
+		slices.SortStableFunc(order, func(i, j int32) int {
+			switch {
+			case v[i] > v[j]:
+				return -1
+			case v[i] < v[j]:
+				return 1
+			}
+			return 0
+		})
+		return order
+	}
+	const digit = 1 << 16
+	from, to := order, make([]int32, len(v))
+	keys, next := make([]uint64, len(v)), make([]uint64, len(v))
+	for i, x := range v {
+		keys[i] = ^math.Float64bits(x + 0) // +0: no negative zero
+	}
+	var count [digit]int32
+	for shift := 0; shift < 64; shift += 16 {
+		clear(count[:])
+		for _, k := range keys {
+			count[k>>shift&(digit-1)]++
+		}
+		if count[keys[0]>>shift&(digit-1)] == int32(len(v)) {
+			continue // all the same
+		}
+		at := int32(0)
+		for d, n := range count {
+			count[d], at = at, at+n
+		}
+		for i, k := range keys {
+			d := k >> shift & (digit - 1)
+			next[count[d]], to[count[d]] = k, from[i]
+			count[d]++
+		}
+		keys, next, from, to = next, keys, to, from
+	}
+	return from
+}
+
+// assignment says where blocks and groups lie.
+type assignment struct {
+	memory []int
+	on     [][]bool
+}
+
+func (in *instance) nothing() assignment {
+	a := assignment{make([]int, len(in.blocks)), make([][]bool, len(in.blocks))}
+	for b := range a.on {
+		a.memory[b] = Host
+		a.on[b] = make([]bool, len(in.blocks[b].volume))
+	}
+	return a
+}
+
+// predict is the rate that the NIC sustains under in.use. A predictor that
+// fails sustains nothing; the error is kept.
+func (in *instance) predict() (float64, string) {
+	in.asked++
+	mpps, limit, err := in.p.Predictor.Predict(in.use)
+	if err != nil || math.IsNaN(mpps) {
+		if in.err == nil {
+			in.err = err
+		}
+		return 0, limit
+	}
+	return mpps, limit
+}
+
+// crossings is what crosses PCIe.
+type crossings struct {
+	toHost, toNIC float64 // Gb/s
+	packets       float64 // Mpps to the host, a packet counted at each crossing
+	host          float64 // Mpps of packets that see the host
+}
+
+// gbps of mpps packets of bytes.
+func gbps(mpps, bytes float64) float64 { return mpps * bytes * 8 / 1000 }
+
+// cross follows every packet along its path.
+func (in *instance) cross(on [][]bool) crossings {
+	var x crossings
+	for i := range in.p.Classes {
+		c := &in.p.Classes[i]
+		path := &in.p.Paths[c.Path]
+		toHost, toNIC, atHost := 0, 0, false
+		for k, b := range path.Blocks {
+			switch nic := on[b][c.Groups[k]]; {
+			case nic && atHost:
+				toNIC, atHost = toNIC+1, false
+			case !nic && !atHost:
+				toHost, atHost = toHost+1, true
+			}
+		}
+		switch {
+		case path.End == Wire && atHost:
+			toNIC++
+		case path.End == ToHost && !atHost:
+			toHost++
+		}
+		if toHost > 0 {
+			mpps := c.Mpps * in.scale
+			x.toHost += float64(toHost) * gbps(mpps, c.Bytes)
+			x.toNIC += float64(toNIC) * gbps(mpps, c.Bytes)
+			x.packets += float64(toHost) * mpps
+			x.host += mpps
+		}
+	}
+	return x
+}
+
+// Evaluate judges an assignment: memory by block (an index into
+// Problem.Memories, or Host) and, by block and group, whether the group is on
+// the NIC.
+func Evaluate(p *Problem, memory []int, on [][]bool) (*Plan, error) {
+	in, err := prepare(p)
+	if err != nil {
+		return nil, err
+	}
+	plan := in.judge(assignment{memory, on})
+	return plan, in.err
+}
+
+// judge fills in a plan but for its strategy, bound and counters.
+func (in *instance) judge(a assignment) *Plan {
+	p := in.p
+	plan := &Plan{Blocks: make([]BlockPlan, len(p.Blocks)), AllHost: in.total, OfferedMpps: in.rate}
+	memory := make([]int64, len(p.Memories))
+	var table int64
+	hostNS, allNS := 0.0, in.rate*p.HostPacketNS
+	for b := range p.Blocks {
+		bp, host := in.blockPlan(a, b)
+		plan.Blocks[b] = bp
+		block := &p.Blocks[b]
+		plan.Objective += host * block.Instructions
+		hostNS += host * block.HostNS
+		allNS += bp.Mpps * block.HostNS
+		if block.HostNS == 0 {
+			plan.UnknownCost = append(plan.UnknownCost, block.Name)
+		}
+		if bp.Groups == 0 {
+			continue
+		}
+		memory[bp.Memory] += bp.Bytes
+		if block.Table {
+			table += bp.Entries
+		}
+		if block.HostOnly != "" || block.maxGroup(bp.Memory) < 0 {
+			plan.Broken = append(plan.Broken, block.Name+" cannot be on the NIC")
+		}
+		if block.MaxEntries > 0 && bp.Entries > block.MaxEntries {
+			plan.Broken = append(plan.Broken, block.Name+" entries")
+		}
+	}
+	for m, used := range memory {
+		if used > p.Memories[m].Bytes {
+			plan.Broken = append(plan.Broken, p.Memories[m].Name+" capacity")
+		}
+	}
+	if p.TableEntries > 0 && table > p.TableEntries {
+		plan.Broken = append(plan.Broken, "table entries")
+	}
+	in.judgeRates(a, plan)
+	x := in.cross(a.on)
+	plan.ToHostGbps, plan.ToNICGbps, plan.HostMpps = x.toHost, x.toNIC, x.host
+	plan.NICMpps = max(0, in.rate-x.host)
+	plan.HostCores = (hostNS + x.packets*p.HostPacketNS) / 1000
+	plan.CoresAllHost = allNS / 1000
+	if load := max(x.toHost, x.toNIC); p.PCIeGbps > 0 && load > p.PCIeGbps*(1+slack) {
+		plan.Broken = append(plan.Broken, "pcie")
+		plan.DroppedMpps = max(plan.DroppedMpps, x.host*(1-p.PCIeGbps/load))
+	}
+	plan.Feasible = len(plan.Broken) == 0
+	plan.Limits = in.limits(a, plan, memory, table)
+	return plan
+}
+
+// blockPlan describes block b under a, and the rate of its visits on the host.
+func (in *instance) blockPlan(a assignment, b int) (bp BlockPlan, host float64) {
+	g, block := &in.blocks[b], &in.p.Blocks[b]
+	bp = BlockPlan{Memory: Host, OnNIC: a.on[b]}
+	for i, on := range a.on[b] {
+		if !on {
+			host += g.volume[i]
+		} else {
+			bp.Groups++
+			bp.MppsOnNIC += g.volume[i]
+			if bp.Groups == 1 || g.volume[i] < bp.SmallestMpps {
+				bp.SmallestMpps = g.volume[i]
+			}
+		}
+	}
+	if bp.Groups > 0 {
+		bp.Memory = a.memory[b]
+		entries, bytes := block.perGroup()
+		bp.Entries, bp.Bytes = int64(bp.Groups)*entries, int64(bp.Groups)*bytes
+	}
+	bp.Mpps = bp.MppsOnNIC + host
+	return bp, host
+}
+
+// judgeRates holds the NIC's rate and that of single groups against the load.
+func (in *instance) judgeRates(a assignment, plan *Plan) {
+	clear(in.use)
+	over := 0.0
+	for b := range in.blocks {
+		bp := &plan.Blocks[b]
+		in.use[b] = Use{Memory: bp.Memory, Share: bp.MppsOnNIC / in.rate, Groups: bp.Groups}
+		if bp.Groups == 0 {
+			continue
+		}
+		largest, most, excess := 0.0, in.p.Blocks[b].maxGroup(bp.Memory), 0.0
+		for i, on := range a.on[b] {
+			if v := in.blocks[b].volume[i]; on {
+				largest = max(largest, v)
+				if v > most*(1+slack) {
+					excess += v - most
+				}
+			}
+		}
+		in.use[b].Largest = largest / in.rate
+		if excess > 0 && most > 0 {
+			plan.Broken = append(plan.Broken, in.p.Blocks[b].Name+" group rate")
+			over = max(over, excess)
+		}
+	}
+	plan.CapacityMpps, plan.NICLimit = in.predict()
+	if plan.CapacityMpps < in.rate*(1-slack) {
+		plan.Broken = append(plan.Broken, "nic throughput")
+	}
+	plan.DroppedMpps = max(over, in.rate-plan.CapacityMpps, 0)
+}
+
+// limits says what keeps the largest group that is still on the host from the
+// NIC, by block.
+func (in *instance) limits(a assignment, plan *Plan, memory []int64, table int64) []string {
+	var out []string
+	add := func(s string) {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	p := in.p
+	for b := range p.Blocks {
+		block, bp, g := &p.Blocks[b], &plan.Blocks[b], &in.blocks[b]
+		next := slices.IndexFunc(g.order, func(i int32) bool { return !a.on[b][i] && g.volume[i] > 0 })
+		if next < 0 {
+			continue
+		}
+		volume := g.sorted[next]
+		if block.HostOnly != "" {
+			add(block.Name + " " + block.HostOnly)
+			continue
+		}
+		entries, bytes := block.perGroup()
+		if block.Table && p.TableEntries > 0 && table+entries > p.TableEntries {
+			add("table entries")
+		}
+		if block.MaxEntries > 0 && bp.Entries+entries > block.MaxEntries {
+			add(block.Name + " entries")
+		}
+		for m := range p.Memories {
+			if bp.Memory != Host && m != bp.Memory {
+				continue
+			}
+			if memory[m]+bytes > p.Memories[m].Bytes {
+				add(p.Memories[m].Name + " capacity")
+				continue
+			}
+			if volume > block.maxGroup(m)*(1+slack) {
+				add(block.Name + " group rate")
+				continue
+			}
+			use := in.use[b]
+			in.use[b] = Use{m, use.Share + volume/in.rate, use.Groups + 1, max(use.Largest, volume/in.rate)}
+			if mpps, limit := in.predict(); mpps < in.rate*(1-slack) {
+				add("nic throughput: " + limit)
+			}
+			in.use[b] = use
+		}
+	}
+	if p.PCIeGbps > 0 && max(plan.ToHostGbps, plan.ToNICGbps) > p.PCIeGbps*0.99 {
+		add("pcie")
+	}
+	return out
+}

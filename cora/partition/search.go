@@ -1,0 +1,310 @@
+package partition
+
+import (
+	"cmp"
+	"container/heap"
+	"math"
+	"slices"
+
+	"nicprof/internal/fault"
+)
+
+// Limits of the search for placements.
+const (
+	innerSteps    = 60     // subgradient steps with some memories open
+	leafSteps     = 400    // with all chosen
+	maxNodes      = 60_000 // placements bounded
+	maxRounds     = 400    // placements rounded to plans without finding a better one
+	maxCuts       = 8      // planes that describe a predictor that is no Demander
+	tolerance     = 1e-5   // of the objective: good enough to stop
+	maxPrinted    = 1 << 20
+	smallInstance = 64 // groups up to which exact needs no planes
+)
+
+// search looks for the placement and groups that save most.
+type search struct {
+	in     *instance
+	rooms  [][]room
+	order  []int // blocks, those that can save most first
+	base   []float64
+	demand [][][]float64 // of a Demander
+	best   *choice
+	bound  float64 // on the saving
+	proved bool
+	planes bool // bound a predictor that is no Demander by planes
+	exact  *branching
+}
+
+// branch is a relaxation with the first depth blocks of the order placed.
+type branch struct {
+	*relaxation
+	depth int
+}
+
+type frontier []branch
+
+func (f frontier) Len() int           { return len(f) }
+func (f frontier) Less(i, j int) bool { return f[i].bound > f[j].bound }
+func (f frontier) Swap(i, j int)      { f[i], f[j] = f[j], f[i] }
+func (f *frontier) Push(x any)        { *f = append(*f, x.(branch)) }
+func (f *frontier) Pop() any {
+	old := *f
+	x := old[len(old)-1]
+	*f = old[:len(old)-1]
+	return x
+}
+
+func newSearch(in *instance, rooms [][]room) *search {
+	s := &search{in: in, rooms: rooms, proved: true, planes: true}
+	if d, ok := in.p.Predictor.(Demander); ok {
+		s.base, s.demand = d.Demands()
+	}
+	for b := range in.blocks {
+		s.order = append(s.order, b)
+	}
+	potential := func(b int) float64 { return in.blocks[b].sum[in.blocks[b].live] * in.p.Blocks[b].Instructions }
+	slices.SortStableFunc(s.order, func(a, b int) int { return cmp.Compare(potential(b), potential(a)) })
+	return s
+}
+
+// relax bounds what can be saved with some memories chosen.
+func (s *search) relax(memory []int, from *relaxation, steps int) *relaxation {
+	r := &relaxation{in: s.in, rooms: s.rooms, memory: memory}
+	if from != nil {
+		r.prices = slices.Clone(from.prices)
+	}
+	if s.demand != nil {
+		for res, us := range s.base {
+			row, room := make([]float64, len(memory)), 1-s.in.rate*us
+			for b, m := range memory {
+				if m >= 0 {
+					row[b] = s.demand[b][m][res] / room
+				}
+			}
+			r.rates = append(r.rates, row)
+		}
+		r.solve(s.target(), steps)
+		return r
+	}
+	if from != nil {
+		r.rates = from.rates
+	}
+	r.solve(s.target(), steps)
+	for n := 0; s.planes && n < maxCuts; n++ {
+		if r.bound/s.in.total <= s.target() || !r.cut() {
+			break
+		}
+		s.proved = false
+		r.solve(s.target(), steps)
+	}
+	return r
+}
+
+// target is the saving already found, in units of the total.
+func (s *search) target() float64 {
+	if s.best == nil {
+		return 0
+	}
+	return s.best.saving / s.in.total
+}
+
+// enough is a bound that is not worth opening.
+func (s *search) enough() float64 {
+	if s.best == nil {
+		return math.Inf(-1)
+	}
+	if s.exact != nil {
+		return s.best.saving + 1e-12*s.in.total
+	}
+	return s.best.saving + tolerance*(s.in.total-s.best.saving)
+}
+
+// run searches placements by falling bound.
+func (s *search) run() {
+	memory := make([]int, len(s.in.blocks))
+	for b := range memory {
+		memory[b] = free
+	}
+	open := &frontier{{s.relax(memory, nil, innerSteps), 0}}
+	rounds := 0
+	s.bound = 0
+	for nodes := 0; open.Len() > 0 && nodes < maxNodes && rounds < maxRounds; {
+		x := heap.Pop(open).(branch)
+		if x.bound <= s.enough() {
+			s.bound = max(s.bound, x.bound)
+			break
+		}
+		if x.depth == len(s.order) {
+			r := s.relax(x.memory, x.relaxation, leafSteps)
+			r.bound = min(r.bound, x.bound)
+			if r.bound > s.enough() {
+				rounds++
+				if s.round(r) {
+					rounds = 0
+				}
+			}
+			if s.exact != nil {
+				r.bound = s.exact.solve(r)
+			}
+			s.bound = max(s.bound, r.bound)
+			continue
+		}
+		for _, m := range s.choices(s.order[x.depth]) {
+			nodes++
+			memory := slices.Clone(x.memory)
+			memory[s.order[x.depth]] = m
+			r := s.relax(memory, x.relaxation, innerSteps)
+			r.bound = min(r.bound, x.bound)
+			heap.Push(open, branch{r, x.depth + 1})
+		}
+	}
+	if open.Len() > 0 {
+		s.bound = max(s.bound, (*open)[0].bound)
+	}
+	if s.best != nil {
+		s.bound = max(s.bound, s.best.saving)
+	}
+}
+
+// choices of memory for a block. A block that can be split is on the host when
+// none of its groups is on the NIC, so it needs no choice of its own for that.
+func (s *search) choices(b int) []int {
+	var out []int
+	for m, x := range s.rooms[b] {
+		if x.most > 0 {
+			out = append(out, m)
+		}
+	}
+	if len(out) == 0 || !s.in.p.Blocks[b].Partitionable {
+		out = append(out, Host)
+	}
+	return out
+}
+
+// round makes a plan of a relaxation and reports whether it is the best so far.
+func (s *search) round(r *relaxation) bool {
+	c := r.afford(func(c *choice, l *load) bool { return s.in.holds(l) && s.in.sustains(c, l) })
+	if c == nil {
+		return false
+	}
+	l := s.in.loadOf(c)
+	r.fill(c, l)
+	return s.offer(c)
+}
+
+// offer makes c, which memories, tables and the NIC's rate allow, the best plan
+// if it saves more than the one before and PCIe carries it.
+func (s *search) offer(c *choice) bool {
+	if s.best != nil && c.saving <= s.best.saving {
+		return false
+	}
+	if s.in.p.PCIeGbps > 0 {
+		x := s.in.cross(s.in.assignment(c).on)
+		if max(x.toHost, x.toNIC) > s.in.p.PCIeGbps*(1+slack) {
+			return false
+		}
+	}
+	s.best = c
+	return true
+}
+
+// printedBest runs the paper's algorithm over every choice of blocks and
+// memories.
+func (s *search) printedBest() error {
+	n := 1
+	options := make([][]int, len(s.rooms))
+	for b := range s.rooms {
+		options[b] = []int{Host}
+		for m, x := range s.rooms[b] {
+			if x.most > 0 {
+				options[b] = append(options[b], m)
+			}
+		}
+		if n *= len(options[b]); n > maxPrinted {
+			return fault.Inputf("the paper's search has more than %d choices of memories for %d blocks; leave the repair on", maxPrinted, len(s.rooms))
+		}
+	}
+	memory := make([]int, len(options))
+	for i := range n {
+		for b, o := range options {
+			memory[b] = o[i%len(o)]
+			i /= len(o)
+		}
+		if c := s.in.printed(memory, s.rooms); c != nil {
+			s.offer(c)
+		}
+	}
+	return nil
+}
+
+// Solve partitions p by a strategy. The plan is Feasible unless the strategy
+// does not look (state) or no plan keeps the constraints; its Bound holds for
+// every strategy.
+func Solve(p *Problem, strategy Strategy, o Options) (*Plan, error) {
+	if !slices.Contains(Strategies, strategy) {
+		return nil, fault.Inputf("strategy %q; the strategies are %v", strategy, Strategies)
+	}
+	in, err := prepare(p)
+	if err != nil {
+		return nil, err
+	}
+	rooms := in.rooms()
+	s := newSearch(in, rooms)
+	state, flow := in.state(rooms), in.flow(rooms)
+	for _, a := range []assignment{state, flow} {
+		if in.judge(a).Feasible {
+			s.offer(in.choose(a))
+		}
+	}
+	if strategy == Exact {
+		s.exact = newBranching(s, o.Nodes)
+		s.planes = in.count().Global.n > smallInstance
+	}
+	s.run()
+	a := in.nothing()
+	switch {
+	case strategy == State:
+		a = state
+	case strategy == Flow:
+		a = flow
+	case o.NoRepair && strategy == Cora:
+		s.best = nil
+		if err := s.printedBest(); err != nil {
+			return nil, err
+		}
+	}
+	if strategy == Cora || strategy == Exact {
+		if s.best != nil {
+			a = in.assignment(s.best)
+		}
+	}
+	plan := in.judge(a)
+	if in.err != nil {
+		return nil, in.err
+	}
+	plan.Strategy = strategy
+	plan.Bound, plan.BoundProved = max(0, in.total-s.bound), s.proved
+	if plan.Feasible {
+		plan.Bound = min(plan.Bound, plan.Objective) // but for rounding it is
+		if plan.Objective > 0 {
+			plan.Gap = (plan.Objective - plan.Bound) / plan.Objective
+		}
+	}
+	plan.Examined = in.asked
+	plan.Plans = in.count()
+	return plan, nil
+}
+
+// count is how many plans there are to choose from.
+func (in *instance) count() Counters {
+	var exhaustive, groups uint64
+	for i := range in.p.Classes {
+		exhaustive += uint64(len(in.p.Classes[i].Groups))
+	}
+	local := countOf(1)
+	for b := range in.blocks {
+		groups += uint64(in.blocks[b].live)
+		local = local.times(uint64(in.blocks[b].live) + 1)
+	}
+	return Counters{powerOf2(exhaustive), powerOf2(groups), local, countOf(groups + 1)}
+}
