@@ -20,6 +20,14 @@ func newChoice(memory []int) *choice {
 	return &choice{memory: slices.Clone(memory), runs: make([][]run, len(memory))}
 }
 
+func (c *choice) clone() *choice {
+	d := &choice{slices.Clone(c.memory), make([][]run, len(c.runs)), c.saving}
+	for b := range c.runs {
+		d.runs[b] = slices.Clone(c.runs[b])
+	}
+	return d
+}
+
 // choose is the choice that an assignment is.
 func (in *instance) choose(a assignment) *choice {
 	c := newChoice(a.memory)

@@ -4,7 +4,11 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sort"
 )
+
+// maxItems bounds the groups that branch and bound looks at with one placement.
+const maxItems = 20_000
 
 // branching is branch and bound over single groups once all memories are
 // chosen. The relaxation's prices say what each group's place is worth; a group
@@ -13,6 +17,8 @@ import (
 type branching struct {
 	s      *search
 	budget int // nodes left, all placements together
+	each   int // most nodes of one placement
+	until  int // the budget at which this placement ends
 	tracks *tracks
 
 	items  []item
@@ -31,14 +37,9 @@ type item struct {
 	volume float64
 }
 
-const defaultNodes = 20_000_000
-
-func newBranching(s *search, nodes int) *branching {
-	if nodes <= 0 {
-		nodes = defaultNodes
-	}
-	x := &branching{s: s, budget: nodes}
-	if s.in.p.PCIeGbps > 0 {
+func newBranching(s *search, nodes, each int) *branching {
+	x := &branching{s: s, budget: nodes, each: each}
+	if s.in.p.PCIeGbps > 0 && s.in.groups() <= maxItems {
 		x.tracks = newTracks(s.in)
 	}
 	return x
@@ -48,49 +49,34 @@ func newBranching(s *search, nodes int) *branching {
 // returns the bound that is left: that of the best plan, or more when the
 // budget of nodes ran out.
 func (x *branching) solve(r *relaxation) float64 {
-	if r.bound <= x.s.enough() {
+	spare := r.bound - x.s.enough()
+	if spare <= 0 {
 		return r.bound
 	}
 	in := x.s.in
-	x.items, x.c, x.load, x.saving, x.left = x.items[:0], newChoice(r.memory), in.newLoad(), 0, math.Inf(-1)
-	if x.tracks != nil {
-		x.tracks.reset()
-	}
+	x.items, x.c, x.load, x.left = x.items[:0], newChoice(r.memory), in.newLoad(), math.Inf(-1)
 	for b, m := range r.memory {
-		g := &in.blocks[b]
-		reach := bought{}
-		if m >= 0 {
-			reach = bought{r.rooms[b][m].first, g.live}
-			if r.rooms[b][m].most == 0 {
-				reach.to = reach.from
-			}
-		}
-		if x.tracks != nil {
-			for at, n := range g.order {
-				if at < reach.from || at >= reach.to {
-					x.tracks.set(b, int(n), onHost)
-				}
-			}
-		}
-		if reach.to == reach.from {
-			x.c.memory[b] = Host
+		x.c.memory[b] = Host
+		if m < 0 || r.rooms[b][m].most == 0 {
 			continue
 		}
+		x.c.memory[b] = m
 		if !in.p.Blocks[b].Partitionable {
-			if x.tracks != nil {
-				x.tracks.set(b, int(g.order[0]), onNIC)
-			}
 			in.take(x.c, x.load, b, 0, 1)
-			x.saving += g.sorted[0] * in.p.Blocks[b].Instructions
 			continue
 		}
-		x.addItems(r, b, reach)
+		if !x.addItems(r, b, spare) {
+			return r.bound
+		}
 	}
 	if !in.holds(x.load) || !in.sustains(x.c, x.load) {
 		return math.Inf(-1)
 	}
+	x.tracks.start(x.c, x.items)
 	slices.SortStableFunc(x.items, func(a, b item) int { return cmp.Compare(math.Abs(b.worth), math.Abs(a.worth)) })
 	x.taken = make([]bool, len(x.items))
+	x.saving = x.c.saving
+	x.until = max(0, x.budget-x.each)
 	x.descend(0, r.bound)
 	best := x.left
 	if x.s.best != nil {
@@ -99,20 +85,38 @@ func (x *branching) solve(r *relaxation) float64 {
 	return min(r.bound, best)
 }
 
-// addItems lists the groups of a block with their worth at the prices. What
-// MaxEntries leaves out gets a price too: the worth of the last group within.
-func (x *branching) addItems(r *relaxation, b int, reach bought) {
+// addItems lists the groups of a block that may be on either side in a plan
+// better than the best: those whose worth is below what there is to spare.
+// Those worth more are on the NIC. What MaxEntries leaves out gets a price too:
+// the worth of the last group within. It reports whether the items are few
+// enough.
+func (x *branching) addItems(r *relaxation, b int, spare float64) bool {
 	in := x.s.in
-	g, i := &in.blocks[b], in.p.Blocks[b].Instructions
+	g, i, room := &in.blocks[b], in.p.Blocks[b].Instructions, r.rooms[b][r.memory[b]]
 	visit, group := i-r.visitCost(r.prices, b)*in.total, r.groupCost(r.prices, b)*in.total
-	scarce := 0.0
-	if most := r.rooms[b][r.memory[b]].most; reach.from+most < reach.to {
-		scarce = max(0, g.sorted[reach.from+most-1]*visit-group)
+	if last := room.first + room.most; last < g.live {
+		group += max(0, g.sorted[last-1]*visit-group)
 	}
-	for at := reach.from; at < reach.to; at++ {
+	worth := func(at int) float64 { return g.sorted[at]*visit - group }
+	// worth falls with volume, or rises where a visit costs more than it saves
+	from, to := room.first, g.live
+	if visit >= 0 {
+		from += sort.Search(g.live-room.first, func(n int) bool { return worth(room.first+n) <= spare })
+		to = from + sort.Search(g.live-from, func(n int) bool { return worth(from+n) < -spare })
+		if from > room.first {
+			in.take(x.c, x.load, b, room.first, from)
+		}
+	} else {
+		from += sort.Search(g.live-room.first, func(n int) bool { return worth(room.first+n) >= -spare })
+	}
+	if len(x.items)+to-from > maxItems {
+		return false
+	}
+	for at := from; at < to; at++ {
 		v := g.sorted[at]
-		x.items = append(x.items, item{b, at, v*visit - group - scarce, v * i, v})
+		x.items = append(x.items, item{b, at, worth(at), v * i, v})
 	}
+	return true
 }
 
 // descend decides items from k on; bound holds for what is decided so far.
@@ -120,7 +124,7 @@ func (x *branching) descend(k int, bound float64) {
 	if bound <= x.s.enough() {
 		return
 	}
-	if x.budget <= 0 {
+	if x.budget <= x.until {
 		x.left = max(x.left, bound)
 		return
 	}
@@ -181,17 +185,14 @@ func (x *branching) offer() {
 	if x.s.best != nil && x.saving <= x.s.best.saving {
 		return
 	}
-	a := x.s.in.nothing()
-	copy(a.memory, x.c.memory)
-	for b := range a.memory {
-		if a.memory[b] >= 0 && !x.s.in.p.Blocks[b].Partitionable {
-			a.on[b][0] = true
-		}
+	c := x.c.clone()
+	for b := range c.runs {
+		c.runs[b] = slices.DeleteFunc(c.runs[b], func(r run) bool { return r.from == r.to })
 	}
 	for k, it := range x.items {
 		if x.taken[k] {
-			a.on[it.b][x.s.in.blocks[it.b].order[it.at]] = true
+			x.s.in.take(c, x.s.in.newLoad(), it.b, it.at, it.at+1)
 		}
 	}
-	x.s.offer(x.s.in.choose(a))
+	x.s.offer(c)
 }

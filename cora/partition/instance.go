@@ -127,6 +127,15 @@ type assignment struct {
 	on     [][]bool
 }
 
+// groups is how many groups with traffic all blocks have.
+func (in *instance) groups() int {
+	n := 0
+	for b := range in.blocks {
+		n += in.blocks[b].live
+	}
+	return n
+}
+
 func (in *instance) nothing() assignment {
 	a := assignment{make([]int, len(in.blocks)), make([][]bool, len(in.blocks))}
 	for b := range a.on {

@@ -18,7 +18,10 @@ const (
 	maxCuts       = 8      // planes that describe a predictor that is no Demander
 	tolerance     = 1e-5   // of the objective: good enough to stop
 	maxPrinted    = 1 << 20
-	smallInstance = 64 // groups up to which exact needs no planes
+	exactNodes    = 20_000_000
+	coraNodes     = 100_000
+	seeded        = 100_000 // groups up to which the search starts from what state and flow find
+	smallInstance = 64      // groups up to which exact needs no planes
 )
 
 // search looks for the placement and groups that save most.
@@ -250,33 +253,35 @@ func Solve(p *Problem, strategy Strategy, o Options) (*Plan, error) {
 	}
 	rooms := in.rooms()
 	s := newSearch(in, rooms)
-	state, flow := in.state(rooms), in.flow(rooms)
-	for _, a := range []assignment{state, flow} {
-		if in.judge(a).Feasible {
-			s.offer(in.choose(a))
+	switch nodes := cmp.Or(o.Nodes, exactNodes); strategy {
+	case Exact:
+		s.exact = newBranching(s, nodes, nodes)
+		s.planes = in.groups() > smallInstance
+	case Cora:
+		s.exact = newBranching(s, coraNodes, coraNodes/50)
+	}
+	if in.groups() <= seeded {
+		for _, a := range []assignment{in.state(rooms), in.flow(rooms)} {
+			if in.judge(a).Feasible {
+				s.offer(in.choose(a))
+			}
 		}
 	}
-	if strategy == Exact {
-		s.exact = newBranching(s, o.Nodes)
-		s.planes = in.count().Global.n > smallInstance
-	}
 	s.run()
-	a := in.nothing()
-	switch {
-	case strategy == State:
-		a = state
-	case strategy == Flow:
-		a = flow
-	case o.NoRepair && strategy == Cora:
+	if strategy == Cora && o.NoRepair {
 		s.best = nil
 		if err := s.printedBest(); err != nil {
 			return nil, err
 		}
 	}
-	if strategy == Cora || strategy == Exact {
-		if s.best != nil {
-			a = in.assignment(s.best)
-		}
+	a := in.nothing()
+	switch {
+	case strategy == State:
+		a = in.state(rooms)
+	case strategy == Flow:
+		a = in.flow(rooms)
+	case s.best != nil:
+		a = in.assignment(s.best)
 	}
 	plan := in.judge(a)
 	if in.err != nil {

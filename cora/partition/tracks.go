@@ -51,9 +51,24 @@ func newTracks(in *instance) *tracks {
 	return t
 }
 
-// reset forgets all sides.
-func (t *tracks) reset() {
-	clear(t.sides)
+// start decides all groups but items, which are unknown: as in c.
+func (t *tracks) start(c *choice, items []item) {
+	if t == nil {
+		return
+	}
+	for i := range t.sides {
+		t.sides[i] = onHost
+	}
+	for b, runs := range c.runs {
+		for _, r := range runs {
+			for _, g := range t.in.blocks[b].order[r.from:r.to] {
+				t.sides[t.base[b]+g] = onNIC
+			}
+		}
+	}
+	for _, it := range items {
+		t.sides[t.base[it.b]+t.in.blocks[it.b].order[it.at]] = unknown
+	}
 	t.toHost, t.toNIC = 0, 0
 	for i := range t.in.p.Classes {
 		t.count(i, 1)

@@ -1,0 +1,73 @@
+package partition
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func TestQuality(t *testing.T) {
+	var gaps []float64
+	solved, printed := 0, 0
+	for seed := uint64(0); solved < 1000 && seed < 4000; seed++ {
+		r := rand.New(rand.NewPCG(seed, 2))
+		p := randomProblem(r, 2+r.IntN(4), 12, 4+r.IntN(60))
+		exact, err := Solve(p, Exact, Options{Nodes: 200_000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !exact.Feasible {
+			continue
+		}
+		if exact.Gap > 1e-6 {
+			t.Logf("seed %d: not solved: %v %v", seed, exact.Objective, exact.Bound)
+			continue
+		}
+		solved++
+		cora, err := Solve(p, Cora, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		memory, on := masks(cora)
+		if v := check(p, memory, on); len(v.broken) > 0 || !cora.Feasible {
+			t.Errorf("seed %d: cora breaks %v", seed, v.broken)
+		}
+		gap := 0.0
+		if exact.Objective > 1e-9 || cora.Objective > 1e-9 {
+			gap = (cora.Objective - exact.Objective) / max(exact.Objective, 1e-9)
+		}
+		if gap < -1e-9 {
+			t.Errorf("seed %d: cora %v below exact %v", seed, cora.Objective, exact.Objective)
+		}
+		gaps = append(gaps, gap)
+		paper, err := Solve(p, Cora, Options{NoRepair: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !paper.Feasible || paper.Objective > exact.Objective*(1+1e-9) {
+			printed++
+		}
+		for _, s := range []Strategy{State, Flow} {
+			other, err := Solve(p, s, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if other.Feasible && other.Objective < cora.Objective*(1-1e-9) {
+				t.Errorf("seed %d: %s %v is better than cora %v", seed, s, other.Objective, cora.Objective)
+			}
+		}
+	}
+	slices.Sort(gaps)
+	mean := 0.0
+	for _, g := range gaps {
+		mean += g / float64(len(gaps))
+	}
+	t.Logf("%d problems: mean gap %.3f %%, 99th percentile %.3f %%, largest %.3f %%; as printed %d worse than the best",
+		len(gaps), 100*mean, 100*gaps[len(gaps)*99/100], 100*gaps[len(gaps)-1], printed)
+	if solved < 1000 {
+		t.Errorf("only %d problems solved", solved)
+	}
+	if mean > 0.01 || gaps[len(gaps)*99/100] > 0.05 {
+		t.Errorf("mean gap %v, 99th percentile %v; at most 1 %% and 5 %%", mean, gaps[len(gaps)*99/100])
+	}
+}
