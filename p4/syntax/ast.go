@@ -518,31 +518,35 @@ type DeclStmt struct {
 // "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "|+|=", "|-|=".
 type AssignStmt struct {
 	At
-	Left  Expr
-	Op    string
-	Right Expr
+	Annotations Annotations
+	Left        Expr
+	Op          string
+	Right       Expr
 }
 
 // CallStmt is a call: of a function, an extern, a method, an action, a table's
 // or a control's apply.
 type CallStmt struct {
 	At
-	Call *CallExpr
+	Annotations Annotations
+	Call        *CallExpr
 }
 
 // IfStmt is if (Cond) Then [else Else].
 type IfStmt struct {
 	At
-	Cond Expr
-	Then Stmt
-	Else Stmt // nil when absent
+	Annotations Annotations
+	Cond        Expr
+	Then        Stmt
+	Else        Stmt // nil when absent
 }
 
 // SwitchStmt is switch (Expr) { Cases }: on action_run or on values.
 type SwitchStmt struct {
 	At
-	Expr  Expr
-	Cases []*SwitchCase
+	Annotations Annotations
+	Expr        Expr
+	Cases       []*SwitchCase
 }
 
 // SwitchCase is Label: Body. The label is a DefaultExpr for default. A nil
@@ -667,11 +671,12 @@ type IndexExpr struct {
 	Index Expr
 }
 
-// SliceExpr is X[Hi:Lo].
+// SliceExpr is X[Hi:Lo], or X[Lo+:Width] when Width is there; Hi is nil then.
 type SliceExpr struct {
 	At
 	X      Expr
 	Hi, Lo Expr
+	Width  Expr
 }
 
 // UnaryExpr is Op X, Op one of ! ~ - +.

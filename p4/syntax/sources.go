@@ -12,7 +12,8 @@ import (
 // includes that lead there and the macro it comes from.
 type Sources struct {
 	lines    map[string][]string        // by file
-	moved    map[source.Pos]string      // lines whose place #line changed; Col 0
+	moved    map[string][]segment       // lines whose place #line changed, by file as seen
+	open     map[string]string          // by file: as which file its lines are seen now
 	included map[string]source.Pos      // file to the #include that first read it
 	expanded map[source.Pos][]expansion // use of a macro, outermost first
 	files    []SourceFile
@@ -34,7 +35,8 @@ type expansion struct {
 func newSources() *Sources {
 	return &Sources{
 		lines:    map[string][]string{},
-		moved:    map[source.Pos]string{},
+		moved:    map[string][]segment{},
+		open:     map[string]string{},
 		included: map[string]source.Pos{},
 		expanded: map[source.Pos][]expansion{},
 	}
@@ -61,13 +63,41 @@ func (s *Sources) Message(pos source.Pos, format string, args ...any) *source.Me
 }
 
 func (s *Sources) text(pos source.Pos) string {
-	if t, ok := s.moved[source.Pos{File: pos.File, Line: pos.Line}]; ok {
-		return t
+	file, line := pos.File, pos.Line
+	for i := len(s.moved[pos.File]) - 1; i >= 0; i-- {
+		if m := s.moved[pos.File][i]; pos.Line >= m.seen && (m.lines < 0 || pos.Line < m.seen+m.lines) {
+			file, line = m.file, m.line+pos.Line-m.seen
+			break
+		}
 	}
-	if l := s.lines[pos.File]; pos.Line > 0 && pos.Line <= len(l) {
-		return l[pos.Line-1]
+	if l := s.lines[file]; line > 0 && line <= len(l) {
+		return l[line-1]
 	}
 	return ""
+}
+
+// segment is a run of lines that #line gave other numbers: from line of file,
+// seen as numbered from seen. lines is negative up to the end of the file.
+type segment struct {
+	seen  int
+	file  string
+	line  int
+	lines int
+}
+
+// renumber notes that the lines of file from line on are seen as those of
+// another file from another line on.
+func (s *Sources) renumber(file string, line int, seen string, seenLine int) {
+	if segs := s.moved[s.open[file]]; len(segs) > 0 {
+		for i := len(segs) - 1; i >= 0; i-- {
+			if segs[i].file == file && segs[i].lines < 0 {
+				segs[i].lines = line - segs[i].line
+				break
+			}
+		}
+	}
+	s.open[file] = seen
+	s.moved[seen] = append(s.moved[seen], segment{seen: seenLine, file: file, line: line, lines: -1})
 }
 
 // add keeps the text of a file. The first #include of a file is the one that
