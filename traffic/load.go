@@ -3,13 +3,11 @@ package traffic
 import (
 	"bufio"
 	"cmp"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,35 +16,96 @@ import (
 
 	"nicprof/internal/config"
 	"nicprof/internal/fault"
+	"nicprof/traffic/capture"
 )
+
+// format is what a traffic file is.
+type format int
+
+const (
+	formatCapture format = iota + 1
+	formatCSV
+	formatYAML
+)
+
+// open opens a traffic file and tells its format, a capture by its first bytes.
+func open(path string) (*os.File, format, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, 0, fault.Inputf("traffic file: %w", err)
+	}
+	magic := make([]byte, 4)
+	n, err := f.ReadAt(magic, 0)
+	if err != nil && err != io.EOF {
+		f.Close()
+		return nil, 0, fault.Inputf("traffic file: %w", err)
+	}
+	switch ext := filepath.Ext(path); {
+	case capture.Is(magic[:n]):
+		return f, formatCapture, nil
+	case ext == ".csv":
+		return f, formatCSV, nil
+	case ext == ".yaml" || ext == ".yml":
+		return f, formatYAML, nil
+	}
+	f.Close()
+	return nil, 0, fault.Inputf("%s: expected a pcap or pcapng (it does not begin like one), a flow CSV (.csv) or YAML (.yaml)", path)
+}
 
 // Load reads a traffic file: YAML, a flow CSV, a pcap or a pcapng. Its error is
 // the user's fault, with file and line (or packet).
 func Load(path string) (Traffic, error) {
-	f, err := os.Open(path)
+	f, format, err := open(path)
+	if err != nil {
+		return Traffic{}, err
+	}
+	defer f.Close()
+	switch format {
+	case formatCapture:
+		return ReadCapture(f, path)
+	case formatCSV:
+		return ReadFlows(f, path)
+	}
+	data, err := io.ReadAll(f)
 	if err != nil {
 		return Traffic{}, fault.Inputf("traffic file: %w", err)
 	}
+	return Parse(data, path)
+}
+
+// LoadVolumes reads a traffic file and counts its packets by flow group under
+// each of the keys. Volumes are nil when the file, YAML without captures, says
+// how much traffic there is but not of whom: see Synthesis. The Traffic is what
+// YAML says itself, empty for other files.
+func LoadVolumes(path string, keys []Key, o VolumeOptions) (Traffic, *Volumes, error) {
+	f, format, err := open(path)
+	if err != nil {
+		return Traffic{}, nil, err
+	}
 	defer f.Close()
-	r := bufio.NewReaderSize(f, 1<<16)
-	if magic, _ := r.Peek(4); isCapture(magic) {
-		return ReadCapture(r, path)
+	switch format {
+	case formatCapture:
+		v, err := CaptureVolumes([]string{path}, keys, o)
+		return Traffic{}, v, err
+	case formatCSV:
+		v, err := FlowVolumes(f, path, keys)
+		return Traffic{}, v, err
 	}
-	switch filepath.Ext(path) {
-	case ".csv":
-		return ReadFlows(r, path)
-	case ".yaml", ".yml":
-		data, err := io.ReadAll(r)
-		if err != nil {
-			return Traffic{}, fault.Inputf("traffic file: %w", err)
-		}
-		return Parse(data, path)
+	data, err := io.ReadAll(f)
+	if err != nil {
+		return Traffic{}, nil, fault.Inputf("traffic file: %w", err)
 	}
-	return Traffic{}, fault.Inputf("%s: expected a pcap or pcapng (it does not begin like one), a flow CSV (.csv) or YAML (.yaml)", path)
+	t, err := parse(data, path)
+	if err != nil || len(t.Captures) == 0 {
+		return t, nil, err
+	}
+	v, err := CaptureVolumes(t.Captures, keys, o)
+	return t, v, err
 }
 
 // file is a YAML traffic file.
 type file struct {
+	Captures   []string           `yaml:"captures"`
 	RateMpps   float64            `yaml:"rate_mpps"`
 	Size       any                `yaml:"size"`
 	Flows      *Flows             `yaml:"flows"`
@@ -54,9 +113,33 @@ type file struct {
 	MaxFlowPPS map[string]float64 `yaml:"max_flow_pps"`
 }
 
-// Parse reads a YAML traffic file. name is its path, from which the path of a
-// size CDF in it is taken.
+// Parse reads a YAML traffic file and the files that it names. name is its
+// path, which theirs begin at. What captures say is overridden by what the file
+// says itself.
 func Parse(data []byte, name string) (Traffic, error) {
+	t, err := parse(data, name)
+	if err != nil || len(t.Captures) == 0 {
+		return t, err
+	}
+	of, err := ReadCaptures(t.Captures...)
+	if err != nil {
+		return Traffic{}, err
+	}
+	if t.RateMpps == 0 {
+		t.RateMpps = of.RateMpps
+	}
+	if t.PacketBytes == 0 && t.Sizes == nil {
+		t.PacketBytes, t.Sizes = of.PacketBytes, of.Sizes
+	}
+	if t.Flows == nil {
+		t.Flows = of.Flows
+	}
+	t.Warnings = of.Warnings
+	return t, nil
+}
+
+// parse reads a YAML traffic file without the captures that it names.
+func parse(data []byte, name string) (Traffic, error) {
 	doc, err := config.Parse(data, name)
 	if err != nil {
 		return Traffic{}, err
@@ -69,6 +152,12 @@ func Parse(data []byte, name string) (Traffic, error) {
 		return Traffic{}, err
 	}
 	t := Traffic{RateMpps: in.RateMpps, Flows: in.Flows, Branches: in.Branches, MaxFlowPPS: in.MaxFlowPPS}
+	for _, path := range in.Captures {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(filepath.Dir(name), path)
+		}
+		t.Captures = append(t.Captures, path)
+	}
 	var found config.Findings
 	if in.Size != nil {
 		if err := t.setSize(in.Size, filepath.Dir(name), &found); err != nil {
@@ -241,149 +330,4 @@ func ReadSizes(r io.Reader, name string, linear bool, unit float64) (*Sizes, err
 		return nil, fault.Inputf("%s: %w", name, err)
 	}
 	return s, nil
-}
-
-var flowColumns = []string{"src", "dst", "proto", "sport", "dport", "pps", "bytes"}
-
-// flowKey is what tells a flow from another.
-type flowKey struct {
-	src, dst     netip.Addr
-	proto        uint16 // IP protocol, or the EtherType of what is not IP
-	sport, dport uint16
-}
-
-// ReadFlows reads a flow CSV: a header of src,dst,proto,sport,dport,pps,bytes,
-// then a flow a line with its packets a second and bytes a packet (with the
-// frame check sequence). # begins a comment line.
-func ReadFlows(r io.Reader, name string) (Traffic, error) {
-	in := csv.NewReader(r)
-	in.Comment = '#'
-	in.TrimLeadingSpace = true
-	fail := func(line int, format string, a ...any) (Traffic, error) {
-		return Traffic{}, fault.Inputf("%s:%d: %w", name, line, fmt.Errorf(format, a...))
-	}
-	syntax := func(err error) (Traffic, error) {
-		var pe *csv.ParseError
-		if !errors.As(err, &pe) {
-			return Traffic{}, fault.Inputf("%s: %w", name, err)
-		}
-		if errors.Is(err, csv.ErrFieldCount) {
-			return fail(pe.Line, "expected %d fields: %s", len(flowColumns), strings.Join(flowColumns, ","))
-		}
-		return fail(pe.Line, "%w", pe.Err)
-	}
-	header, err := in.Read()
-	if err == io.EOF {
-		return fail(1, "the file is empty; expected the header %s", strings.Join(flowColumns, ","))
-	} else if err != nil {
-		return syntax(err)
-	}
-	if !slices.Equal(header, flowColumns) {
-		return fail(1, "expected the header %s, got %s", strings.Join(flowColumns, ","), strings.Join(header, ","))
-	}
-	var m tally
-	seen := map[flowKey]int{}
-	for {
-		row, err := in.Read()
-		if err == io.EOF {
-			break
-		} else if err != nil {
-			return syntax(err)
-		}
-		line, _ := in.FieldPos(0)
-		key, err := parseFlow(row)
-		if err != nil {
-			return fail(line, "%w", err)
-		}
-		if at, ok := seen[key]; ok {
-			return fail(line, "this flow is already on line %d", at)
-		}
-		seen[key] = line
-		pps, err := strconv.ParseFloat(row[5], 64)
-		if err != nil || !(pps >= 0 && pps <= 1e12) {
-			return fail(line, "pps: %q is not a rate; expected packets a second", row[5])
-		}
-		bytes, err := strconv.Atoi(row[6])
-		if err != nil || len(CheckPacketBytes(bytes)) > 0 {
-			return fail(line, "bytes: %q is not a packet size; expected %d..%d", row[6], MinPacketBytes, MaxPacketBytes)
-		}
-		m.add(key, bytes, pps)
-	}
-	t, ok := m.traffic()
-	if !ok {
-		return Traffic{}, fault.Inputf("%s: no flow has a packet", name)
-	}
-	t.RateMpps = m.total / 1e6
-	return t, nil
-}
-
-func parseFlow(row []string) (flowKey, error) {
-	var k flowKey
-	var err error
-	for i, to := range []*netip.Addr{&k.src, &k.dst} {
-		if *to, err = netip.ParseAddr(row[i]); err != nil {
-			return k, fmt.Errorf("%s: %q is not an IP address", flowColumns[i], row[i])
-		}
-	}
-	names := map[string]uint16{"icmp": 1, "tcp": 6, "udp": 17, "icmp6": 58, "sctp": 132}
-	proto, ok := names[strings.ToLower(row[2])]
-	if n, err := strconv.ParseUint(row[2], 10, 8); !ok && err != nil {
-		return k, fmt.Errorf("proto: %q is not a protocol; expected tcp, udp, icmp, icmp6, sctp or 0..255", row[2])
-	} else if !ok {
-		proto = uint16(n)
-	}
-	k.proto = proto
-	for i, to := range []*uint16{&k.sport, &k.dport} {
-		n, err := strconv.ParseUint(row[3+i], 10, 16)
-		if err != nil {
-			return k, fmt.Errorf("%s: %q is not a port; expected 0..65535", flowColumns[3+i], row[3+i])
-		}
-		*to = uint16(n)
-	}
-	return k, nil
-}
-
-// tally adds packets up by flow and by size. Its zero value is empty.
-type tally struct {
-	total float64
-	flows map[flowKey]float64
-	sizes map[int]float64
-}
-
-// add counts packets, or packets a second, of one flow and size.
-func (m *tally) add(k flowKey, bytes int, packets float64) {
-	if m.flows == nil {
-		m.flows, m.sizes = map[flowKey]float64{}, map[int]float64{}
-	}
-	m.total += packets
-	m.flows[k] += packets
-	m.sizes[bytes] += packets
-}
-
-// traffic returns the flows' shares and the sizes, or false without a packet.
-func (m *tally) traffic() (Traffic, bool) {
-	if m.total == 0 {
-		return Traffic{}, false
-	}
-	shares := make([]float64, 0, len(m.flows))
-	for _, packets := range m.flows {
-		if packets > 0 {
-			shares = append(shares, packets/m.total)
-		}
-	}
-	slices.Sort(shares)
-	slices.Reverse(shares)
-	t := Traffic{Flows: &Flows{Count: len(shares), Shares: shares}}
-	var bytes, weights []float64
-	for _, size := range sortedKeys(m.sizes) {
-		if m.sizes[size] > 0 {
-			bytes, weights = append(bytes, float64(size)), append(weights, m.sizes[size])
-		}
-	}
-	if len(bytes) == 1 {
-		t.PacketBytes = int(bytes[0])
-	} else {
-		t.Sizes = weighted("", bytes, weights)
-	}
-	return t, true
 }

@@ -22,6 +22,9 @@ type Traffic struct {
 	Flows       *Flows             `json:"flows,omitempty" yaml:"flows,omitempty"`
 	Branches    map[string]float64 `json:"branches,omitempty" yaml:"branches,omitempty"`
 	MaxFlowPPS  map[string]float64 `json:"max_flow_pps,omitempty" yaml:"max_flow_pps,omitempty"`
+
+	Captures []string `json:"-" yaml:"-"` // files that a YAML file names
+	Warnings []string `json:"-" yaml:"-"` // what the file has that it should not have
 }
 
 // Sizes is a packet size distribution as a cumulative distribution: Bytes[i]
