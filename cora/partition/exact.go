@@ -49,11 +49,14 @@ func newBranching(s *search, nodes, each int) *branching {
 // returns the bound that is left: that of the best plan, or more when the
 // budget of nodes ran out.
 func (x *branching) solve(r *relaxation) float64 {
-	spare := r.bound - x.s.enough()
-	if spare <= 0 {
-		return r.bound
-	}
 	in := x.s.in
+	// of these prices: r's own bound may be lower, by PCIe or before it was
+	// this far decided
+	bound := r.value(r.prices, make([]float64, len(r.prices))) * in.total
+	spare := bound - x.s.enough()
+	if spare <= 0 || r.bound <= x.s.enough() {
+		return min(r.bound, bound)
+	}
 	x.items, x.c, x.load, x.left = x.items[:0], newChoice(r.memory), in.newLoad(), math.Inf(-1)
 	for b, m := range r.memory {
 		x.c.memory[b] = Host
@@ -77,7 +80,7 @@ func (x *branching) solve(r *relaxation) float64 {
 	x.taken = make([]bool, len(x.items))
 	x.saving = x.c.saving
 	x.until = max(0, x.budget-x.each)
-	x.descend(0, r.bound)
+	x.descend(0, bound)
 	best := x.left
 	if x.s.best != nil {
 		best = max(best, x.s.best.saving)

@@ -116,6 +116,9 @@ type Problem struct {
 // maxBlocks bounds the placements that a plan has to choose from.
 const maxBlocks = 24
 
+// maxPath bounds the visits of one packet.
+const maxPath = 64
+
 // Check reports what is wrong with a problem.
 func (p *Problem) Check() error {
 	if len(p.Blocks) == 0 || len(p.Blocks) > maxBlocks {
@@ -139,6 +142,9 @@ func (p *Problem) Check() error {
 		}
 	}
 	for i, path := range p.Paths {
+		if len(path.Blocks) > maxPath {
+			return fault.Inputf("path %d has %d visits; at most %d", i, len(path.Blocks), maxPath)
+		}
 		for _, b := range path.Blocks {
 			if b < 0 || b >= len(p.Blocks) {
 				return fault.Inputf("path %d visits block %d; there are %d", i, b, len(p.Blocks))

@@ -39,6 +39,9 @@ func TestQuality(t *testing.T) {
 		if gap < -1e-9 {
 			t.Errorf("seed %d: cora %v below exact %v", seed, cora.Objective, exact.Objective)
 		}
+		if gap > 0.02 {
+			t.Logf("seed %d: cora %v, exact %v, pcie %v", seed, cora.Objective, exact.Objective, p.PCIeGbps)
+		}
 		gaps = append(gaps, gap)
 		paper, err := Solve(p, Cora, Options{NoRepair: true})
 		if err != nil {

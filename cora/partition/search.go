@@ -16,7 +16,7 @@ const (
 	maxNodes      = 60_000 // placements bounded
 	maxRounds     = 400    // placements rounded to plans without finding a better one
 	maxCuts       = 8      // planes that describe a predictor that is no Demander
-	tolerance     = 1e-5   // of the objective: good enough to stop
+	tolerance     = 1e-5   // of the objective, at which cora stops
 	maxPrinted    = 1 << 20
 	exactNodes    = 20_000_000
 	coraNodes     = 100_000
@@ -26,22 +26,25 @@ const (
 
 // search looks for the placement and groups that save most.
 type search struct {
-	in     *instance
-	rooms  [][]room
-	order  []int // blocks, those that can save most first
-	base   []float64
-	demand [][][]float64 // of a Demander
-	best   *choice
-	bound  float64 // on the saving
-	proved bool
-	planes bool // bound a predictor that is no Demander by planes
-	exact  *branching
+	in        *instance
+	rooms     [][]room
+	order     []int // blocks, those that can save most first
+	base      []float64
+	demand    [][][]float64 // of a Demander
+	best      *choice
+	bound     float64 // on the saving
+	proved    bool
+	tolerance float64 // of the objective: good enough to stop
+	planes    bool    // bound a predictor that is no Demander by planes
+	exact     *branching
+	link      *pcie // once PCIe has turned a plan down
 }
 
 // branch is a relaxation with the first depth blocks of the order placed.
 type branch struct {
 	*relaxation
-	depth int
+	depth  int
+	linked bool // PCIe has had its look
 }
 
 type frontier []branch
@@ -57,8 +60,8 @@ func (f *frontier) Pop() any {
 	return x
 }
 
-func newSearch(in *instance, rooms [][]room) *search {
-	s := &search{in: in, rooms: rooms, proved: true, planes: true}
+func newSearch(in *instance, rooms [][]room, tolerance float64) *search {
+	s := &search{in: in, rooms: rooms, tolerance: tolerance, proved: true, planes: true}
 	if d, ok := in.p.Predictor.(Demander); ok {
 		s.base, s.demand = d.Demands()
 	}
@@ -116,10 +119,7 @@ func (s *search) enough() float64 {
 	if s.best == nil {
 		return math.Inf(-1)
 	}
-	if s.exact != nil {
-		return s.best.saving + 1e-12*s.in.total
-	}
-	return s.best.saving + tolerance*(s.in.total-s.best.saving)
+	return s.best.saving + s.tolerance*(s.in.total-s.best.saving) + 1e-12*s.in.total
 }
 
 // run searches placements by falling bound.
@@ -128,7 +128,7 @@ func (s *search) run() {
 	for b := range memory {
 		memory[b] = free
 	}
-	open := &frontier{{s.relax(memory, nil, innerSteps), 0}}
+	open := &frontier{{s.relax(memory, nil, innerSteps), 0, false}}
 	rounds := 0
 	s.bound = 0
 	for nodes := 0; open.Len() > 0 && nodes < maxNodes && rounds < maxRounds; {
@@ -137,6 +137,12 @@ func (s *search) run() {
 			s.bound = max(s.bound, x.bound)
 			break
 		}
+		if s.link != nil && !x.linked {
+			x.linked = true
+			s.link.tighten(x.relaxation)
+			heap.Push(open, x)
+			continue
+		}
 		if x.depth == len(s.order) {
 			r := s.relax(x.memory, x.relaxation, leafSteps)
 			r.bound = min(r.bound, x.bound)
@@ -144,6 +150,9 @@ func (s *search) run() {
 				rounds++
 				if s.round(r) {
 					rounds = 0
+				}
+				if s.link != nil && r.bound > s.enough() {
+					s.link.solve(r)
 				}
 			}
 			if s.exact != nil {
@@ -158,7 +167,7 @@ func (s *search) run() {
 			memory[s.order[x.depth]] = m
 			r := s.relax(memory, x.relaxation, innerSteps)
 			r.bound = min(r.bound, x.bound)
-			heap.Push(open, branch{r, x.depth + 1})
+			heap.Push(open, branch{r, x.depth + 1, false})
 		}
 	}
 	if open.Len() > 0 {
@@ -204,6 +213,9 @@ func (s *search) offer(c *choice) bool {
 	if s.in.p.PCIeGbps > 0 {
 		x := s.in.cross(s.in.assignment(c).on)
 		if max(x.toHost, x.toNIC) > s.in.p.PCIeGbps*(1+slack) {
+			if s.link == nil {
+				s.link = newPCIe(s)
+			}
 			return false
 		}
 	}
@@ -252,14 +264,8 @@ func Solve(p *Problem, strategy Strategy, o Options) (*Plan, error) {
 		return nil, err
 	}
 	rooms := in.rooms()
-	s := newSearch(in, rooms)
-	switch nodes := cmp.Or(o.Nodes, exactNodes); strategy {
-	case Exact:
-		s.exact = newBranching(s, nodes, nodes)
-		s.planes = in.groups() > smallInstance
-	case Cora:
-		s.exact = newBranching(s, coraNodes, coraNodes/50)
-	}
+	s := newSearch(in, rooms, tolerance)
+	s.exact = newBranching(s, coraNodes, coraNodes/50)
 	if in.groups() <= seeded {
 		for _, a := range []assignment{in.state(rooms), in.flow(rooms)} {
 			if in.judge(a).Feasible {
@@ -268,6 +274,9 @@ func Solve(p *Problem, strategy Strategy, o Options) (*Plan, error) {
 		}
 	}
 	s.run()
+	if strategy == Exact {
+		s = s.prove(cmp.Or(o.Nodes, exactNodes))
+	}
 	if strategy == Cora && o.NoRepair {
 		s.best = nil
 		if err := s.printedBest(); err != nil {
@@ -298,6 +307,21 @@ func Solve(p *Problem, strategy Strategy, o Options) (*Plan, error) {
 	plan.Examined = in.asked
 	plan.Plans = in.count()
 	return plan, nil
+}
+
+// prove goes on from what the search found without tolerance, with nodes of
+// branch and bound to spend. Bounds of a small instance need no planes, so that
+// they hold for a predictor of any shape.
+func (s *search) prove(nodes int) *search {
+	p := newSearch(s.in, s.rooms, 1e-12)
+	p.best, p.link = s.best, s.link
+	p.planes = s.in.groups() > smallInstance
+	p.exact = newBranching(p, nodes, nodes)
+	p.run()
+	if p.bound > s.bound {
+		p.bound, p.proved = s.bound, s.proved
+	}
+	return p
 }
 
 // count is how many plans there are to choose from.

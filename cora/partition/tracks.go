@@ -69,6 +69,11 @@ func (t *tracks) start(c *choice, items []item) {
 	for _, it := range items {
 		t.sides[t.base[it.b]+t.in.blocks[it.b].order[it.at]] = unknown
 	}
+	t.recount()
+}
+
+// recount follows all classes anew.
+func (t *tracks) recount() {
 	t.toHost, t.toNIC = 0, 0
 	for i := range t.in.p.Classes {
 		t.count(i, 1)
