@@ -305,7 +305,8 @@ type PackageDecl struct {
 	Params      []*Param
 }
 
-// InstanceDecl is Type(Args) Name [= { Init }].
+// InstanceDecl is Type(Args) Name [= { Init }]. Of an array of instances,
+// Type(Args) Name[Size], the type is a StackType.
 type InstanceDecl struct {
 	At
 	Annotations Annotations
@@ -460,7 +461,8 @@ type SpecializedType struct {
 	Args []Type
 }
 
-// StackType is Elem[Size].
+// StackType is Elem[Size]: a header stack, or an array of anything else. It may
+// be written behind the declared name too.
 type StackType struct {
 	At
 	Elem Type

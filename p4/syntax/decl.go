@@ -38,10 +38,10 @@ func (p *parser) decl(as Annotations) Decl {
 		return p.typeDecl(as)
 	case p.is("error") && p.at(1).is("{"):
 		at := At{p.advance().Pos}
-		return &ErrorDecl{at, p.idents("an error")}
+		return &ErrorDecl{at, p.names("an error", false)}
 	case p.is("match_kind") && p.at(1).is("{"):
 		at := At{p.advance().Pos}
-		return &MatchKindDecl{at, p.idents("a match kind")}
+		return &MatchKindDecl{at, p.names("a match kind", true)}
 	case p.is("table"):
 		p.fail(t, "a table stands in a control")
 	case p.is("state") && isName(p.at(1)) && p.at(2).is("{") || p.is("value_set"):
@@ -91,6 +91,7 @@ func (p *parser) instance(as Annotations, typ Type) Decl {
 	n := &InstanceDecl{Annotations: as, Type: typ, Args: p.args()}
 	id := p.name("an instance")
 	n.At, n.Name = id.At, id.Name
+	n.Type = p.array(n.Type)
 	p.declare(n.Name, false)
 	if p.accept("=") {
 		n.HasInit = true
@@ -215,6 +216,7 @@ func (p *parser) composite(as Annotations) *CompositeDecl {
 		f := &Field{Annotations: p.annotations(), Type: p.typ()}
 		id := p.name("a field")
 		f.At, f.Name = id.At, id.Name
+		f.Type = p.array(f.Type)
 		p.expect(";")
 		d.Fields = append(d.Fields, f)
 	})
@@ -249,6 +251,8 @@ func (p *parser) typeDecl(as Annotations) Decl {
 	d := &TypeDecl{Annotations: as, New: p.advance().Text == "type"}
 	inner := p.annotations()
 	switch {
+	case d.New && (p.is("struct") || p.is("header") || p.is("header_union") || p.is("enum")):
+		p.fail(p.tok(), "expected a type that is declared already, found the keyword '%s'", p.tok().Text)
 	case p.is("struct") || p.is("header") || p.is("header_union"):
 		c := p.composite(inner)
 		d.Decl, d.Type = c, &NamedType{At: c.At, Name: c.Name}
@@ -375,13 +379,16 @@ func (p *parser) control(as Annotations) Decl {
 	}
 	p.expect("{")
 	p.each("}", func() {
+		if p.p414() {
+			return
+		}
 		as := p.annotations()
 		switch {
 		case d.Apply != nil:
 			p.fail(p.tok(), "expected '}' behind the apply block of control %s, found %v", d.Name, p.tok())
-		case p.is("apply") && p.at(1).is("{") && len(as) == 0:
+		case p.is("apply") && (p.at(1).is("{") || p.at(1).is("@")) && len(as) == 0:
 			p.advance()
-			d.Apply = p.block(nil)
+			d.Apply = p.block(p.annotations())
 		case p.is("action"):
 			d.Locals = append(d.Locals, p.action(as))
 		case p.is("table"):

@@ -27,6 +27,9 @@ func (p *parser) operator() (string, int) {
 	if t.Kind != Op {
 		return "", 0
 	}
+	if t.Text == ">" && p.width > 0 {
+		return "", 0
+	}
 	if next := p.at(1); t.Text == ">" && !next.space && !next.line {
 		switch {
 		case next.is(">"):
@@ -45,6 +48,15 @@ func (p *parser) operator() (string, int) {
 func (p *parser) expr() Expr {
 	defer p.enter()()
 	return p.mux(p.binary(p.unary(), 1))
+}
+
+// inner reads an expression between brackets, where > compares.
+func (p *parser) inner() Expr {
+	width := p.width
+	p.width = 0
+	x := p.expr()
+	p.width = width
+	return x
 }
 
 // mux reads ? : behind a condition, if it is there.
@@ -146,7 +158,7 @@ func (p *parser) primary() Expr {
 		return &DefaultExpr{at, t.Text}
 	case p.is("("):
 		p.advance()
-		x := p.expr()
+		x := p.inner()
 		p.expect(")")
 		return x
 	case p.is("{"):
@@ -173,8 +185,9 @@ func (p *parser) primary() Expr {
 // braces reads { … }: a list, a record, {#} or {...}.
 func (p *parser) braces() Expr {
 	at := At{p.advance().Pos}
-	if p.accept("#") {
-		p.expect("}")
+	if p.is("#") && !p.tok().space && p.at(1).is("}") && !p.at(1).space {
+		p.advance()
+		p.advance()
 		return &InvalidExpr{at}
 	}
 	if isName(p.tok()) && p.at(1).is("=") {
@@ -230,8 +243,8 @@ func (p *parser) postfix(x Expr) Expr {
 			base := &NamedType{At: at, Name: id.Name, Global: id.Global}
 			x = &TypeExpr{at, &SpecializedType{at, base, args}}
 		default:
-			if id, ok := x.(*Ident); ok && p.isType(Token{Kind: Name, Text: id.Name}) {
-				p.fail(t, "%s is a type: expected '.' or '(' behind it, found %v", id.Name, t)
+			if p.namesType(x) {
+				p.fail(t, "a type stands where a value is expected: expected '.' or '(' behind it, found %v", t)
 			}
 			return x
 		}

@@ -16,8 +16,9 @@ func (p *parser) p414() bool {
 	if len(p.errs) >= maxErrors {
 		p.i = len(p.toks) - 1
 	}
+	start := p.i
 	p.advance()
-	p.recover("")
+	p.recover(start, "")
 	return true
 }
 

@@ -70,6 +70,7 @@ type parser struct {
 	// and comparisons.
 	scopes []map[string]bool
 	depth  int
+	width  int // inside the angle brackets of bit<W>, where > does not compare
 }
 
 // unwind is what a syntax error panics with.
@@ -127,12 +128,12 @@ func (p *parser) fail(at Token, format string, args ...any) {
 // take. Behind a syntax error it goes on with the next element.
 func (p *parser) each(end string, item func()) {
 	for !p.is(end) && p.tok().Kind != EOF {
-		start, depth, scopes := p.i, p.depth, len(p.scopes)
+		start, depth, width, scopes := p.i, p.depth, p.width, len(p.scopes)
 		if p.guarded(item) {
 			continue
 		}
-		p.depth, p.scopes = depth, p.scopes[:scopes]
-		p.recover(end)
+		p.depth, p.width, p.scopes = depth, width, p.scopes[:scopes]
+		p.recover(start, end)
 		if p.i == start {
 			p.advance()
 		}
@@ -153,20 +154,29 @@ func (p *parser) guarded(f func()) (ok bool) {
 }
 
 // recover skips to where the next element of a list may begin: behind a
-// semicolon or a block, or at the list's end.
-func (p *parser) recover(end string) {
-	for depth := 0; p.tok().Kind != EOF; p.advance() {
+// semicolon or a block, or at the list's end. The present one began at start.
+func (p *parser) recover(start int, end string) {
+	depth := 0
+	for _, t := range p.toks[start:p.i] {
+		if t.is("{") {
+			depth++
+		} else if t.is("}") {
+			depth--
+		}
+	}
+	for ; p.tok().Kind != EOF; p.advance() {
 		switch {
 		case p.is("{"):
 			depth++
-		case p.is("}") && depth == 0 && end == "}":
+		case p.is("}") && depth <= 0 && end == "}":
 			return
 		case p.is("}"):
 			if depth--; depth <= 0 {
 				p.advance()
+				p.accept(";")
 				return
 			}
-		case p.is(";") && depth == 0:
+		case p.is(";") && depth <= 0:
 			p.advance()
 			return
 		}
@@ -231,27 +241,50 @@ func (p *parser) isType(t Token) bool {
 	return false
 }
 
+// namesType tells whether a name in an expression is that of a type.
+func (p *parser) namesType(x Expr) bool {
+	id, ok := x.(*Ident)
+	if !ok {
+		return false
+	}
+	if id.Global {
+		return p.scopes[0][id.Name]
+	}
+	return p.isType(Token{Kind: Name, Text: id.Name})
+}
+
 // Lists between delimiters.
 
 // list reads elements separated by commas up to the closing delimiter, which
-// it takes. A comma may stand behind the last element.
+// it takes. A comma may stand behind the last element before a brace or a
+// square bracket.
 func (p *parser) list(end string, item func()) {
-	for !p.accept(end) {
-		item()
-		if !p.is(",") {
-			if !p.is(end) {
-				p.fail(p.tok(), "expected ',' or '%s', found %v", end, p.tok())
-			}
-			continue
-		}
-		p.advance()
-	}
+	p.elements(end, end == "}" || end == "]", item)
 }
 
-func (p *parser) idents(what string) []*Ident {
+// elements is list with the choice whether a comma may stand at the end.
+func (p *parser) elements(end string, trailing bool, item func()) {
+	width := p.width
+	p.width = 0
+	if !p.is(end) {
+		item()
+	}
+	for !p.accept(end) {
+		if !p.accept(",") {
+			p.fail(p.tok(), "expected ',' or '%s', found %v", end, p.tok())
+		}
+		if !trailing || !p.is(end) {
+			item()
+		}
+	}
+	p.width = width
+}
+
+// names reads { a, b, … }; what says what they name.
+func (p *parser) names(what string, trailing bool) []*Ident {
 	p.expect("{")
 	var ids []*Ident
-	p.list("}", func() { ids = append(ids, p.name(what)) })
+	p.elements("}", trailing, func() { ids = append(ids, p.name(what)) })
 	return ids
 }
 
@@ -376,20 +409,41 @@ func typeKeyword(t Token) bool {
 	return baseTypes[t.Text] != ""
 }
 
+func isBits(t Token) bool { return word(t, "bit") || word(t, "int") || word(t, "varbit") }
+
 // isList tells whether list<…> begins n tokens ahead.
 func (p *parser) isList(n int) bool {
 	return word(p.at(n), "list") && p.at(n+1).is("<") && !p.isType(p.at(n))
 }
 
+// typ reads a type.
 func (p *parser) typ() Type {
 	defer p.enter()()
+	return p.array(p.elem())
+}
+
+// array reads [size] behind a type or a declared name, as often as it comes.
+func (p *parser) array(t Type) Type {
+	for n := 0; p.is("["); n++ {
+		if n > maxNesting {
+			p.fail(p.tok(), "an array has more than %d dimensions", maxNesting)
+		}
+		p.advance()
+		t = &StackType{At: At{t.Position()}, Elem: t, Size: p.expr()}
+		p.expect("]")
+	}
+	return t
+}
+
+// elem reads a type that is no array.
+func (p *parser) elem() Type {
 	t := p.tok()
 	at := At{t.Pos}
 	switch {
 	case t.Kind == Name && baseTypes[t.Text] != "":
 		p.advance()
 		return &BaseType{at, baseTypes[t.Text]}
-	case p.is("bit") || p.is("int") || p.is("varbit"):
+	case isBits(t):
 		p.advance()
 		return p.bits(&BitsType{At: at, Kind: BitsKind(t.Text)})
 	case p.is("tuple"):
@@ -408,16 +462,10 @@ func (p *parser) typ() Type {
 		p.fail(p.tok(), "expected a type, found %v", p.tok())
 	}
 	n.Name = p.advance().Text
-	var res Type = n
 	if p.is("<") {
-		res = &SpecializedType{at, n, p.typeArgs()}
+		return &SpecializedType{at, n, p.typeArgs()}
 	}
-	if p.accept("[") {
-		s := &StackType{At: at, Elem: res, Size: p.expr()}
-		p.expect("]")
-		res = s
-	}
-	return res
+	return n
 }
 
 // bits reads the width of bit, int and varbit.
@@ -429,15 +477,9 @@ func (p *parser) bits(t *BitsType) Type {
 		return t
 	}
 	p.advance()
-	switch {
-	case p.tok().Kind == Number:
-		t.Width = p.number()
-	case p.accept("("):
-		t.Width = p.expr()
-		p.expect(")")
-	default:
-		p.fail(p.tok(), "expected a width, found %v; a width that is not a number stands in parentheses: %s<(W)>", p.tok(), t.Kind)
-	}
+	p.width++
+	t.Width = p.expr()
+	p.width--
 	p.expect(">")
 	return t
 }
@@ -494,11 +536,15 @@ func (p *parser) params() []*Param {
 // skipTypeArgs gives the place behind the type arguments that begin with '<'
 // i tokens ahead, if what stands there can be such.
 func (p *parser) skipTypeArgs(i int) (int, bool) {
-	depth := 0
+	depth, width := 0, 0
 	for n := 0; n < maxNesting; n++ {
 		switch t := p.at(i); {
 		case t.is("<"):
 			depth++
+			if isBits(p.at(i - 1)) {
+				width = depth
+			}
+		case depth == width && precedence[t.Text] != 0 && !t.is(">"):
 		case t.is(">"):
 			if depth--; depth == 0 {
 				return i + 1, true
@@ -560,7 +606,7 @@ func (p *parser) isDecl() bool {
 		}
 		i = j
 	}
-	if p.at(i).is("[") {
+	for p.at(i).is("[") {
 		j, ok := p.skipBalanced(i)
 		if !ok {
 			return false

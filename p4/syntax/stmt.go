@@ -73,7 +73,7 @@ var assignOps = []string{"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<
 // simple reads an assignment or a call without its semicolon.
 func (p *parser) simple(as Annotations) Stmt {
 	t := p.tok()
-	if !isName(t) && !p.is(".") && !p.is("this") {
+	if !isName(t) && !p.is(".") && !p.is("this") && !p.is("(") {
 		p.fail(t, "expected a statement, found %v", t)
 	}
 	x := p.postfix(p.primary())
@@ -199,6 +199,7 @@ func (p *parser) variable(as Annotations) *VarDecl {
 func (p *parser) variableName(v *VarDecl) {
 	id := p.name("a variable")
 	v.At, v.Name = id.At, id.Name
+	v.Type = p.array(v.Type)
 	if p.accept("=") {
 		v.Init = p.expr()
 	}
