@@ -1,9 +1,6 @@
 package traffic
 
-import (
-	"math/bits"
-	"slices"
-)
+import "math/bits"
 
 // groupTable numbers distinct keys of some words from 0 in the order of their
 // first appearance: open addressing with linear probing, 8 bytes a slot, the
@@ -86,13 +83,4 @@ func (t *groupTable) grow() {
 		}
 		t.slots[i] = s
 	}
-}
-
-// key returns the words of a number.
-func (t *groupTable) key(n int) []uint64 { return t.keys[n*t.width:][:t.width:t.width] }
-
-// shrink drops what is only needed to add keys.
-func (t *groupTable) shrink() {
-	t.slots = nil
-	t.keys = slices.Clip(t.keys)
 }

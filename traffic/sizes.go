@@ -126,8 +126,11 @@ func (s *Sizes) Check() config.Findings {
 func (s *Sizes) Max() float64 { return s.Bytes[len(s.Bytes)-1] }
 
 // Draw returns a size in bytes, fractional where sizes are interpolated.
-func (s *Sizes) Draw(r *rand.Rand) float64 {
-	u := r.Float64()
+func (s *Sizes) Draw(r *rand.Rand) float64 { return s.Quantile(r.Float64()) }
+
+// Quantile returns the size that a part u of them, 0 <= u < 1, does not
+// exceed.
+func (s *Sizes) Quantile(u float64) float64 {
 	i := sort.Search(len(s.P)-1, func(i int) bool { return s.P[i] > u })
 	if !s.Linear || i == 0 {
 		return s.Bytes[i]
