@@ -27,9 +27,9 @@ type pcie struct {
 	cross  [2]float64
 }
 
-// maxSteps bounds the steps of paths that one plan may follow: about two
-// seconds, and at least a few looks at any traffic.
-const maxSteps = 1 << 27
+// maxSteps bounds the steps of paths that one plan may follow: about one
+// second, and at least a few looks at any traffic.
+const maxSteps = 1 << 24
 
 func newPCIe(s *search) *pcie {
 	x := &pcie{s: s, t: newTracks(s.in), budget: maxSteps}

@@ -28,7 +28,7 @@ type Options struct {
 	// first limit is hit (strategy cora).
 	NoRepair bool
 
-	// Nodes bounds the branch and bound of strategy exact, 0: 20 million.
+	// Nodes bounds the branch and bound of strategy exact, 0: 3 million.
 	Nodes int
 }
 

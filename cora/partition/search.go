@@ -18,7 +18,7 @@ const (
 	maxCuts       = 8      // planes that describe a predictor that is no Demander
 	tolerance     = 1e-5   // of the objective, at which cora stops
 	maxPrinted    = 1 << 20
-	exactNodes    = 20_000_000
+	exactNodes    = 3_000_000
 	coraNodes     = 100_000
 	seeded        = 100_000 // groups up to which the search starts from what state and flow find
 	smallInstance = 64      // groups up to which exact needs no planes
@@ -316,7 +316,7 @@ func (s *search) prove(nodes int) *search {
 	p := newSearch(s.in, s.rooms, 1e-12)
 	p.best, p.link = s.best, s.link
 	p.planes = s.in.groups() > smallInstance
-	p.exact = newBranching(p, nodes, nodes)
+	p.exact = newBranching(p, nodes, max(1, nodes/4))
 	p.run()
 	if p.bound > s.bound {
 		p.bound, p.proved = s.bound, s.proved
