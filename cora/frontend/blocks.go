@@ -91,19 +91,27 @@ func (r *Result) findBlocks(objects []*ir.Object) {
 	})
 	r.blockOf = map[*ir.Object]*Block{}
 	back := [][][]int{reversed(r.deps.data), reversed(r.deps.control)}
+	held := newBits(len(r.Program.Code))
 	for i, b := range r.Blocks {
 		b.Index, b.Name = i, fmt.Sprint("b", i)
 		for _, o := range b.Objects {
 			r.blockOf[o] = b
 		}
 		r.findInstructions(b, back)
+		for _, i := range b.Instructions {
+			held.set(i)
+		}
 		r.findGroups(b)
 		r.measure(b)
 	}
+	for _, b := range r.Blocks {
+		r.addTests(b, held)
+	}
 }
 
-// findInstructions collects the instructions of a block. back holds the
-// reversed edges of the graph.
+// findInstructions collects the operations on a block's objects and what lies
+// between a read and a write that depends on it. back holds the reversed edges
+// of the graph.
 func (r *Result) findInstructions(b *Block, back [][][]int) {
 	code := r.Program.Code
 	var read, written []int
@@ -118,15 +126,31 @@ func (r *Result) findInstructions(b *Block, back [][][]int) {
 	}
 	after := reach(len(code), read, r.deps.data, r.deps.control)
 	before := reach(len(code), written, back...)
-	tested := r.computedFrom(read)
 	for _, in := range code {
 		i := in.ID
 		between := after.has(i) && before.has(i) && !reads(in) && !writes(in)
-		test := (in.Op == ir.Branch || in.Op == ir.Switch) && tested.has(i)
-		if own(in) && (reads(in) || writes(in)) || between || test {
+		if own(in) && (reads(in) || writes(in)) || between {
 			b.Instructions = append(b.Instructions, i)
 		}
 	}
+}
+
+// addTests adds to a block the conditions on what it read, but for those that
+// belong to a block already because they decide what that one writes.
+func (r *Result) addTests(b *Block, held bits) {
+	var read []int
+	for _, in := range r.Program.Code {
+		if in.Object != nil && r.blockOf[in.Object] == b && reads(in) {
+			read = append(read, in.ID)
+		}
+	}
+	tested := r.computedFrom(read)
+	for _, in := range r.Program.Code {
+		if (in.Op == ir.Branch || in.Op == ir.Switch) && tested.has(in.ID) && !held.has(in.ID) {
+			b.Instructions = append(b.Instructions, in.ID)
+		}
+	}
+	slices.Sort(b.Instructions)
 }
 
 // computedFrom marks what follows from state reads by data, up to the next

@@ -280,13 +280,12 @@ func width(e *ir.Expr) int {
 // arms is the group of a value that comes from one of two places: what
 // determines either and, unless they agree, what decides between them.
 func (t *tracer) arms(a, b Group, decides func() Group) Group {
-	agree := slices.Equal(a.Names(), b.Names())
+	constant := len(a.Fields)+len(b.Fields) == 0
 	g := a.with(b)
-	g.Exact = agree && a.Exact && b.Exact && len(a.Fields) == 0
-	if !agree {
-		g = g.mixed(decides())
-		g.Exact = false
+	if constant || !slices.Equal(a.Names(), b.Names()) {
+		g = g.with(decides())
 	}
+	g.Exact = len(g.Fields) == 0
 	return g
 }
 

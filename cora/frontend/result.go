@@ -74,8 +74,8 @@ type Block struct {
 
 	// Instructions are the IDs of its instructions, ascending: the operations
 	// on its objects, what lies between a read of the block and a write that
-	// depends on it, and the conditions computed from what it read. Their
-	// number is |I| of the plan's objective.
+	// depends on it, and conditions on what it read that belong to no block
+	// in that way. Their number is |I| of the plan's objective.
 	Instructions []int
 
 	// Groups say what determines the element that is touched: one a distinct
