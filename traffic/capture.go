@@ -48,7 +48,7 @@ func sourceTraffic(s *capture.Source, name string) (Traffic, error) {
 			return Traffic{}, fault.Inputf("%s: packet %d: %d bytes; expected at most %d: switch segmentation offload off when capturing", name, p.Number, size, MaxPacketBytes)
 		}
 		x.Extract(p.headers, key)
-		m.add(int(flows.number(key)), size, 1)
+		m.add(flows.number(key, hash(key)), size, 1)
 	}
 	t, ok := m.traffic()
 	if !ok {

@@ -135,7 +135,7 @@ func readFlows(r io.Reader, name string, f func(flowRate)) error {
 			return fail(line, "%w", err)
 		}
 		words := x.flow.words()
-		if n := int(seen.number(words[:])); n < len(lines) {
+		if n := seen.number(words[:], hash(words[:])); n < len(lines) {
 			return fail(line, "this flow is already on line %d", lines[n])
 		}
 		lines = append(lines, line)
@@ -229,5 +229,5 @@ func FlowVolumes(r io.Reader, name string, keys []Key) (*Volumes, error) {
 		return nil, fault.Inputf("%s: no flow has a packet", name)
 	}
 	c.v.Seconds = 1
-	return c.finish(), nil
+	return c.finish()
 }

@@ -1,26 +1,35 @@
 package traffic
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // groupTable numbers distinct keys of some words from 0 in the order of their
-// first appearance: open addressing with linear probing, 8 bytes a slot, the
-// keys side by side in one array.
+// first appearance, and counts packets and bytes by number: open addressing
+// with linear probing, 8 bytes a slot. A key and its counts lie side by side,
+// in chunks that never move.
 type groupTable struct {
-	width int
-	keys  []uint64
-	slots []uint64 // number+1 in the lower half, hash in the upper; 0 is free
-	n     int
+	width  int
+	stride int // width and the two counts, as bits of a float64 each
+	slots  []uint64
+	chunks [][]uint64
+	n      int
+	warm   uint64 // keeps the reads of touch from being optimised away
 }
 
-// maxGroups is the most groups that a table numbers.
-const maxGroups = 1<<31 - 2
+const (
+	maxGroups  = 1<<31 - 2 // the most groups that a table numbers
+	chunkShift = 13
+	chunkSize  = 1 << chunkShift // entries
+)
 
 func newGroupTable(width int) *groupTable {
-	return &groupTable{width: width, slots: make([]uint64, 1024)}
+	return &groupTable{width: width, stride: width + 2, slots: make([]uint64, 1024)} // number+1 in the lower half, hash in the upper; 0 is free
 }
 
 // hash mixes by 128-bit products, as wyhash does.
-func hash(key []uint64) uint64 {
+func hash(key []uint64) uint32 {
 	const a, b = 0xa0761d6478bd642f, 0xe7037ed1a0b428db
 	h := uint64(a)
 	for _, w := range key {
@@ -28,59 +37,103 @@ func hash(key []uint64) uint64 {
 		h = hi ^ lo ^ a
 	}
 	hi, lo := bits.Mul64(h^b, a)
-	return hi ^ lo
+	return uint32((hi ^ lo) >> 32)
+}
+
+// entry returns the key of a number and its counts.
+func (t *groupTable) entry(n int) []uint64 {
+	return t.chunks[n>>chunkShift][n&(chunkSize-1)*t.stride:][:t.stride:t.stride]
+}
+
+// touch reads what number will read for keys of these hashes, all at once
+// rather than one after the other: in a large table each read waits for memory.
+func (t *groupTable) touch(hashes []uint32) {
+	mask := uint32(len(t.slots) - 1)
+	var found [batchSize]uint64
+	for i, h := range hashes {
+		found[i] = t.slots[h&mask]
+	}
+	warm := uint64(0)
+	for i, h := range hashes {
+		if s := found[i]; uint32(s>>32) == h && s != 0 {
+			e := t.entry(int(uint32(s)) - 1)
+			warm += e[0] + e[len(e)-1]
+		}
+	}
+	t.warm = warm
 }
 
 // number returns the number of a key, a new one when it was not seen before.
-func (t *groupTable) number(key []uint64) int32 {
-	h := hash(key) >> 32
-	mask := uint64(len(t.slots) - 1)
+func (t *groupTable) number(key []uint64, h uint32) int {
+	mask := uint32(len(t.slots) - 1)
 	for i := h & mask; ; i = (i + 1) & mask {
 		s := t.slots[i]
 		if s == 0 {
 			return t.insert(key, h, i)
 		}
-		if s>>32 != h {
+		if uint32(s>>32) != h {
 			continue
 		}
-		n := int(s&0xffffffff) - 1
-		if equal(t.keys[n*t.width:][:t.width], key) {
-			return int32(n)
+		n := int(uint32(s)) - 1
+		if equal(t.entry(n), key) {
+			return n
 		}
 	}
 }
 
-func equal(a, b []uint64) bool {
-	for i, w := range a {
-		if w != b[i] {
+// equal reports whether an entry has the key.
+func equal(entry, key []uint64) bool {
+	for i, w := range key {
+		if w != entry[i] {
 			return false
 		}
 	}
 	return true
 }
 
-func (t *groupTable) insert(key []uint64, h, slot uint64) int32 {
-	t.keys = append(t.keys, key...)
+func (t *groupTable) insert(key []uint64, h, slot uint32) int {
+	n := t.n
+	if n&(chunkSize-1) == 0 {
+		t.chunks = append(t.chunks, make([]uint64, chunkSize*t.stride))
+	}
+	copy(t.entry(n), key)
 	t.n++
-	t.slots[slot] = h<<32 | uint64(t.n)
+	t.slots[slot] = uint64(h)<<32 | uint64(t.n)
 	if t.n*3 > len(t.slots)*2 {
 		t.grow()
 	}
-	return int32(t.n - 1)
+	return n
 }
 
 func (t *groupTable) grow() {
 	old := t.slots
-	t.slots = make([]uint64, 2*len(old))
-	mask := uint64(len(t.slots) - 1)
+	t.slots = make([]uint64, 4*len(old))
+	mask := uint32(len(t.slots) - 1)
 	for _, s := range old {
 		if s == 0 {
 			continue
 		}
-		i := s >> 32 & mask
+		i := uint32(s>>32) & mask
 		for t.slots[i] != 0 {
 			i = (i + 1) & mask
 		}
 		t.slots[i] = s
 	}
+}
+
+// add counts packets and bytes of a number.
+func (t *groupTable) add(n int, packets, bytes float64) {
+	counts := t.entry(n)[t.width:]
+	counts[0] = math.Float64bits(math.Float64frombits(counts[0]) + packets)
+	counts[1] = math.Float64bits(math.Float64frombits(counts[1]) + bytes)
+}
+
+// counts returns the packets and bytes by number.
+func (t *groupTable) counts() (packets, bytes []float64) {
+	packets, bytes = make([]float64, t.n), make([]float64, t.n)
+	for n := range t.n {
+		c := t.entry(n)[t.width:]
+		packets[n], bytes[n] = math.Float64frombits(c[0]), math.Float64frombits(c[1])
+	}
+	return packets, bytes
 }

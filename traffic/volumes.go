@@ -23,7 +23,7 @@ type Groups struct {
 	Peak    []float64 // by group, packets a second in its busiest window; nil when no window was asked for
 
 	extract *Extractor // nil: synthetic groups have no fields
-	words   []uint64
+	table   *groupTable
 }
 
 // N returns the number of groups.
@@ -35,8 +35,7 @@ func (g *Groups) Label(group int) []string {
 	if g.extract == nil {
 		return []string{fmt.Sprintf("#%d", group+1)}
 	}
-	w := g.extract.Words()
-	return g.extract.Format(g.words[group*w:][:w])
+	return g.extract.Format(g.table.entry(group))
 }
 
 // Volumes is how many packets and bytes every flow group has, under several
@@ -87,134 +86,173 @@ type VolumeOptions struct {
 	Window float64
 }
 
-// counter adds packets up by class and group.
+// counter adds packets up by class and group, a batch at a time, so that the
+// tables' waits for memory overlap.
 type counter struct {
-	extract []*Extractor
-	tables  []*groupTable
-	classes *groupTable
-	key     []uint64
-	class   []uint64
-	groups  []int32
 	v       *Volumes
+	keys    []keyCounter
+	classes *groupTable
+	class   []uint64 // of the packets in the batch: their groups, two a word
+	hashes  [batchSize]uint32
+	packets [batchSize]float64
+	bytes   [batchSize]float64
+	times   [batchSize]int64
+	n       int // packets in the batch
 
-	window float64 // ns
+	window float64 // ns, 0 for none
 	start  int64   // time of the first packet
-	open   [][]windowCount
 }
 
-type windowCount struct {
+// keyCounter is the part of a counter for one key.
+type keyCounter struct {
+	extract *Extractor
+	table   *groupTable
+	batch   []uint64 // fields of the packets in the batch that have any
+	in      [batchSize]bool
+
+	peak []float64 // packets a second, by group
+	open []openWindow
+}
+
+// openWindow is the window that a group's last packet was in.
+type openWindow struct {
 	number  int64
 	packets float64
 }
 
+const batchSize = 32
+
 func newCounter(keys []Key, o VolumeOptions) (*counter, error) {
-	c := &counter{v: &Volumes{}, window: o.Window * 1e9, start: capture.NoTime}
-	if !(o.Window >= 0) {
+	if !(o.Window >= 0 && o.Window <= 1e9) {
 		return nil, fault.Inputf("a window of %v s; expected above 0, or 0 for none", o.Window)
 	}
-	for _, k := range keys {
+	c := &counter{v: &Volumes{}, keys: make([]keyCounter, len(keys)), window: o.Window * 1e9, start: capture.NoTime}
+	for i, k := range keys {
 		x, err := NewExtractor(k)
 		if err != nil {
 			return nil, err
 		}
-		c.extract = append(c.extract, x)
-		c.tables = append(c.tables, newGroupTable(x.Words()))
-		c.key = make([]uint64, max(len(c.key), x.Words()))
-		c.v.Keys = append(c.v.Keys, &Groups{Key: slices.Clone(k), extract: x})
+		c.keys[i] = keyCounter{extract: x, table: newGroupTable(x.words), batch: make([]uint64, batchSize*x.words)}
 	}
 	c.classes = newGroupTable(max(1, (len(keys)+1)/2))
-	c.class = make([]uint64, c.classes.width)
-	c.groups = make([]int32, len(keys))
-	if c.window > 0 {
-		c.open = make([][]windowCount, len(keys))
-	}
+	c.class = make([]uint64, batchSize*c.classes.width)
 	return c, nil
 }
 
 // add counts packets, all alike, of frame bytes each.
 func (c *counter) add(h *capture.Headers, packets, frame float64, time int64) error {
-	v := c.v
-	bytes := packets * frame
 	cut := false
-	clear(c.class)
-	for i, x := range c.extract {
-		key := c.key[:x.words]
-		ok, short := x.Extract(h, key)
+	for i := range c.keys {
+		k := &c.keys[i]
+		var short bool
+		k.in[c.n], short = k.extract.Extract(h, k.batch[c.n*k.extract.words:][:k.extract.words])
 		cut = cut || short
-		g := int32(NoGroup)
-		if ok {
-			t := c.tables[i]
-			if t.n == maxGroups {
-				return fault.Inputf("more than %d flow groups by %v; take fewer fields", maxGroups, x.key)
-			}
-			g = t.number(key)
-			k := v.Keys[i]
-			if int(g) == len(k.Packets) {
-				k.Packets, k.Bytes = append(k.Packets, 0), append(k.Bytes, 0)
-			}
-			k.Packets[g] += packets
-			k.Bytes[g] += bytes
-			if c.window > 0 && time != capture.NoTime {
-				c.peak(i, int(g), packets, time)
-			}
-		}
-		c.groups[i] = g
-		c.class[i/2] |= uint64(uint32(g)) << (32 * (i % 2))
 	}
-	n := int(c.classes.number(c.class))
-	if n == len(v.Packets) {
-		v.Packets, v.Bytes = append(v.Packets, 0), append(v.Bytes, 0)
-	}
-	v.Packets[n] += packets
-	v.Bytes[n] += bytes
-	v.TotalPackets += packets
-	v.TotalBytes += bytes
 	if cut {
-		v.Cut++
+		c.v.Cut++
+	}
+	c.packets[c.n], c.bytes[c.n], c.times[c.n] = packets, packets*frame, time
+	c.n++
+	c.v.TotalPackets += packets
+	c.v.TotalBytes += packets * frame
+	if c.n == batchSize {
+		return c.flush()
 	}
 	return nil
 }
 
-// peak counts packets into the window that is open for a group, and closes it
-// when time has passed it.
-func (c *counter) peak(key, group int, packets float64, time int64) {
-	k := c.v.Keys[key]
-	for len(k.Peak) <= group {
-		k.Peak = append(k.Peak, 0)
-		c.open[key] = append(c.open[key], windowCount{})
+// flush counts the batch.
+func (c *counter) flush() error {
+	clear(c.class)
+	for i := range c.keys {
+		if err := c.group(i); err != nil {
+			return err
+		}
+	}
+	w := c.classes.width
+	for j := range c.n {
+		c.hashes[j] = hash(c.class[j*w:][:w])
+	}
+	c.classes.touch(c.hashes[:c.n])
+	for j := range c.n {
+		n := c.classes.number(c.class[j*w:][:w], c.hashes[j])
+		c.classes.add(n, c.packets[j], c.bytes[j])
+	}
+	if c.classes.n > maxGroups-batchSize {
+		return fault.Inputf("more than %d classes of packets; take fewer fields", c.classes.n)
+	}
+	c.n = 0
+	return nil
+}
+
+// group finds the groups under one key of the packets in the batch.
+func (c *counter) group(key int) error {
+	k := &c.keys[key]
+	w := k.extract.words
+	for j := range c.n {
+		c.hashes[j] = hash(k.batch[j*w:][:w])
+	}
+	k.table.touch(c.hashes[:c.n])
+	half := 32 * (key % 2)
+	for j := range c.n {
+		g := NoGroup
+		if k.in[j] {
+			g = k.table.number(k.batch[j*w:][:w], c.hashes[j])
+			k.table.add(g, c.packets[j], c.bytes[j])
+			if c.window > 0 && c.times[j] != capture.NoTime {
+				c.peak(k, g, c.packets[j], c.times[j])
+			}
+		}
+		c.class[j*c.classes.width+key/2] |= uint64(uint32(g)) << half
+	}
+	if k.table.n > maxGroups-batchSize {
+		return fault.Inputf("more than %d flow groups by %v; take fewer fields", k.table.n, k.extract.key)
+	}
+	return nil
+}
+
+// peak counts packets into the window that is open for a group, and opens
+// another when time has passed it. A packet from before is counted in it.
+func (c *counter) peak(k *keyCounter, group int, packets float64, time int64) {
+	for len(k.peak) <= group {
+		k.peak = append(k.peak, 0)
+		k.open = append(k.open, openWindow{})
 	}
 	if c.start == capture.NoTime {
 		c.start = time
 	}
-	w := &c.open[key][group]
-	// A packet from before the open window is counted in it.
-	if n := int64(float64(time-c.start) / c.window); n > w.number {
-		*w = windowCount{number: n}
+	w := &k.open[group]
+	if n := int64((float64(time) - float64(c.start)) / c.window); n > w.number {
+		*w = openWindow{number: n}
 	}
 	w.packets += packets
-	k.Peak[group] = max(k.Peak[group], w.packets/c.window*1e9)
+	k.peak[group] = max(k.peak[group], w.packets/c.window*1e9)
 }
 
 // finish returns the volumes.
-func (c *counter) finish() *Volumes {
+func (c *counter) finish() (*Volumes, error) {
+	if err := c.flush(); err != nil {
+		return nil, err
+	}
 	v := c.v
-	n := c.classes.n
 	c.classes.slots = nil
-	v.Group = make([][]int32, len(v.Keys))
-	for i, k := range v.Keys {
-		c.tables[i].slots = nil
-		k.words = c.tables[i].keys
+	v.Packets, v.Bytes = c.classes.counts()
+	v.Group = make([][]int32, len(c.keys))
+	for i := range c.keys {
+		k := &c.keys[i]
+		k.table.slots = nil
+		g := &Groups{Key: slices.Clone(k.extract.key), extract: k.extract, table: k.table}
+		g.Packets, g.Bytes = k.table.counts()
 		if c.window > 0 {
-			for len(k.Peak) < k.N() { // groups of packets without time
-				k.Peak = append(k.Peak, 0)
-			}
+			g.Peak = append(k.peak, make([]float64, g.N()-len(k.peak))...) // groups of packets without time
 		}
-		v.Group[i] = make([]int32, n)
-		for class := range n {
-			v.Group[i][class] = int32(c.classes.keys[class*c.classes.width+i/2] >> (32 * (i % 2)))
+		v.Keys = append(v.Keys, g)
+		v.Group[i] = make([]int32, v.Classes())
+		for class := range v.Group[i] {
+			v.Group[i][class] = int32(c.classes.entry(class)[i/2] >> (32 * (i % 2)))
 		}
 	}
-	return v
+	return v, nil
 }
 
 // CaptureVolumes counts the packets of captures by flow group under each of
@@ -249,7 +287,9 @@ func sourceVolumes(s *capture.Source, keys []Key, o VolumeOptions, name string) 
 	if v.TotalPackets == 0 {
 		return nil, noPackets(s, name)
 	}
-	c.finish()
+	if _, err := c.finish(); err != nil {
+		return nil, err
+	}
 	seconds, gaps := s.Seconds()
 	if gaps > 0 {
 		// The last packet of a stretch has a gap too, which nobody saw.
