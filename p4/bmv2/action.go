@@ -75,10 +75,10 @@ func (r *reader) primitive(p *primitive, jumps func(int64, string) *target, at s
 		}
 		src := arg(1)
 		if len(ps) > 2 { // P4_14's mask: what it does not cover is kept
-			mask := arg(2)
-			src = &ir.Expr{Op: "|", Bits: src.Bits, Args: []*ir.Expr{
-				{Op: "&", Bits: src.Bits, Args: []*ir.Expr{src, mask}},
-				{Op: "&", Bits: src.Bits, Args: []*ir.Expr{arg(0), {Op: "~", Bits: src.Bits, Args: []*ir.Expr{mask}}}},
+			old, mask := arg(0), arg(2)
+			src = &ir.Expr{Op: "|", Bits: old.Bits, Args: []*ir.Expr{
+				{Op: "&", Bits: old.Bits, Args: []*ir.Expr{src, mask}},
+				{Op: "&", Bits: old.Bits, Args: []*ir.Expr{old, {Op: "~", Bits: old.Bits, Args: []*ir.Expr{mask}}}},
 			}}
 		}
 		r.assign(ps[0], src, at)

@@ -305,8 +305,8 @@ func asBool(x *ir.Expr) *ir.Expr {
 }
 
 // narrowed turns a mask that keeps the low bits of an operation, which p4c adds
-// because the model computes without bounds, into the operation's width, and
-// one of a shifted or whole variable into a slice.
+// because the model computes without bounds, into the operation's width, one of
+// a shifted or whole variable into a slice, and drops one that keeps everything.
 func narrowed(e *ir.Expr) *ir.Expr {
 	if e.Op != "&" || len(e.Args) != 2 || e.Args[1].Op != ir.Const {
 		return e
@@ -321,24 +321,29 @@ func narrowed(e *ir.Expr) *ir.Expr {
 		n := *x
 		n.Bits = bits
 		return &n
-	case ir.Use:
-		if bits >= x.Bits {
-			return x
-		}
-		return &ir.Expr{Op: ir.Slice, Bits: bits, Hi: bits - 1, Args: []*ir.Expr{x}}
+	case ir.Const:
+		return e
 	case ">>":
 		by := x.Args[1]
-		if x.Args[0].Op != ir.Use || by.Op != ir.Const || !by.Value.IsInt64() {
-			return e
+		if x.Args[0].Op == ir.Use && by.Op == ir.Const && by.Value.IsInt64() {
+			if lo, most := by.Value.Int64(), x.Args[0].Bits; lo >= 0 && lo < int64(most) {
+				return slice(x.Args[0], min(int(lo)+bits, most)-1, int(lo))
+			}
 		}
-		lo := by.Value.Int64()
-		if lo < 0 || lo >= int64(x.Args[0].Bits) {
-			return e
+	case ir.Use:
+		if bits < x.Bits {
+			return slice(x, bits-1, 0)
 		}
-		hi := min(int(lo)+bits, x.Args[0].Bits) - 1
-		return &ir.Expr{Op: ir.Slice, Bits: bits, Hi: hi, Lo: int(lo), Args: x.Args[:1]}
+	}
+	if x.Bits > 0 && x.Bits <= bits {
+		return x
 	}
 	return e
+}
+
+// slice gives bits hi to lo of x.
+func slice(x *ir.Expr, hi, lo int) *ir.Expr {
+	return &ir.Expr{Op: ir.Slice, Bits: hi - lo + 1, Hi: hi, Lo: lo, Args: []*ir.Expr{x}}
 }
 
 // lowMask gives n for the mask of the n low bits, else 0.

@@ -14,6 +14,7 @@ import (
 type names struct {
 	prefix map[string]string // by group
 	nested map[string]string // flattened metadata field to its path in the struct: _bng_type3 to bng.type
+	member map[string]bool   // members of metadata structs that are structs, by group: meta.bng
 	order  map[string]int    // place of a flattened field in its struct
 	header map[string]bool   // instances that are packet headers
 	copied map[string]bool   // instances of the standard metadata's type that are not it: copies that p4c made
@@ -64,6 +65,11 @@ func (n *names) vote(votes map[string]map[string]int, instance, field, p string)
 			return
 		}
 		n.nested[group+"."+rest] = inner
+		for i, c := range inner {
+			if c == '.' {
+				n.member[group+"."+inner[:i]] = true
+			}
+		}
 	}
 	if name == "" || strings.ContainsAny(name, "[]") {
 		return
@@ -77,7 +83,7 @@ func (n *names) vote(votes map[string]map[string]int, instance, field, p string)
 // newNames reads the table keys' names, those of the first pipeline before
 // others, and where they say nothing of a group the assignments' source.
 func newNames(d *document) *names {
-	n := &names{prefix: map[string]string{}, nested: map[string]string{}, order: map[string]int{}, header: map[string]bool{}, copied: map[string]bool{}}
+	n := &names{prefix: map[string]string{}, nested: map[string]string{}, member: map[string]bool{}, order: map[string]int{}, header: map[string]bool{}, copied: map[string]bool{}}
 	packet := map[string]bool{}
 	for _, p := range d.Deparsers {
 		for _, h := range p.Order {
@@ -216,8 +222,9 @@ func (n *names) field(instance, field string) string {
 }
 
 // flattened undoes p4c's flattening of structs in a struct, which turns the
-// field b of the member a, the 4th field in all, to _a_b3. Where no key or
-// assignment shows which part is a member's name, underscores stay.
+// field b of the member a, the 4th field in all, to _a_b3. What is a member's
+// name is seen from keys and assignments of any of its fields; else underscores
+// stay.
 func (n *names) flattened(group, rest string) string {
 	full := group + "." + rest
 	if inner, ok := n.nested[full]; ok {
@@ -227,8 +234,16 @@ func (n *names) flattened(group, rest string) string {
 	if !ok {
 		return rest
 	}
-	if short, ok := strings.CutSuffix(plain, strconv.Itoa(n.order[full])); ok && short != "" {
-		return short
+	short, ok := strings.CutSuffix(plain, strconv.Itoa(n.order[full]))
+	if !ok || short == "" {
+		return rest
 	}
-	return rest
+	inner := ""
+	for i, c := range short {
+		if c == '_' && n.member[group+"."+inner+short[len(inner):i]] {
+			inner = short[:i] + "."
+			short = inner + short[i+1:]
+		}
+	}
+	return short
 }

@@ -343,7 +343,6 @@ func (r *reader) checksum(c *checksum, name, at string) {
 type node struct {
 	name  string
 	at    string
-	next  []*node // by edge, for the order
 	table *table
 	cond  *conditional
 	call  *actionCall
@@ -504,7 +503,7 @@ func (r *reader) lookup(n *node, control string, jump func(*string)) {
 		r.runAction(a)
 		follow(a.Name)
 	}
-	r.table = nil
+	r.table, r.g.action = nil, ""
 	if t.Default == nil && !slices.Contains(o.Actions, noAction) {
 		r.g.choose(in, noAction)
 		follow(noAction)
