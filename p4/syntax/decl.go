@@ -250,9 +250,8 @@ func (p *parser) enum(as Annotations) *EnumDecl {
 func (p *parser) typeDecl(as Annotations) Decl {
 	d := &TypeDecl{Annotations: as, New: p.advance().Text == "type"}
 	inner := p.annotations()
+	first := p.tok()
 	switch {
-	case d.New && (p.is("struct") || p.is("header") || p.is("header_union") || p.is("enum")):
-		p.fail(p.tok(), "expected a type that is declared already, found the keyword '%s'", p.tok().Text)
 	case p.is("struct") || p.is("header") || p.is("header_union"):
 		c := p.composite(inner)
 		d.Decl, d.Type = c, &NamedType{At: c.At, Name: c.Name}
@@ -261,6 +260,9 @@ func (p *parser) typeDecl(as Annotations) Decl {
 		d.Decl, d.Type = e, &NamedType{At: e.At, Name: e.Name}
 	default:
 		d.Type = p.typ()
+	}
+	if d.New && d.Decl != nil {
+		p.fail(first, "expected a type that is declared already, found the keyword '%s'", first.Text)
 	}
 	id := p.name("a type")
 	d.At, d.Name = id.At, id.Name

@@ -341,6 +341,9 @@ func (p *parser) number() *IntLit {
 		lit.Width, lit.Signed = w, digits[n] == 's'
 		digits = digits[n+1:]
 	}
+	if digits == "" {
+		p.fail(t, "%v has a width but no value", t)
+	}
 	base := 10
 	if len(digits) > 1 && digits[0] == '0' {
 		if b := strings.IndexByte("bodx", digits[1]|0x20); b >= 0 {

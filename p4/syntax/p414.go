@@ -2,7 +2,7 @@ package syntax
 
 import "fmt"
 
-const convert = "this program reads P4_16; convert it with p4c: p4test --std p4-14 --pp NEW.p4 OLD.p4"
+const convert = "only P4_16 is read here; p4c converts it: p4test --std p4-14 --pp NEW.p4 OLD.p4"
 
 // p414 tells whether the next declaration is one of P4_14, and if so reports
 // it and skips it.
@@ -12,11 +12,8 @@ func (p *parser) p414() bool {
 		return false
 	}
 	t := p.tok()
-	p.errs = append(p.errs, p.src.Message(t.Pos, "%s is P4_14, an older language: %s", what, convert))
-	if len(p.errs) >= maxErrors {
-		p.i = len(p.toks) - 1
-	}
 	start := p.i
+	p.guarded(func() { p.fail(t, "this is P4_14, an older language (%s): %s", what, convert) })
 	p.advance()
 	p.recover(start, "")
 	return true
@@ -41,15 +38,15 @@ func (p *parser) p414Decl() string {
 		}
 	case "header", "metadata", "parser_value_set":
 		if b.Kind == Name && c.is(";") || b.Kind == Name && c.is("[") || b.is(";") && what == "parser_value_set" {
-			return what + " as an instance"
+			return what + " of an instance"
 		}
 	case "table":
 		if b.is("{") && (word(c, "reads") || word(c, "actions") && p.at(4).is("{")) {
-			return "table outside of a control"
+			return "table with reads or without ="
 		}
 	case "action":
 		if b.is("(") && c.Kind == Name && (p.at(4).is(",") || p.at(4).is(")")) {
-			return "action with parameters that have no type"
+			return "action whose parameters have no type"
 		}
 	}
 	return ""

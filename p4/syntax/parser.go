@@ -115,6 +115,9 @@ func (p *parser) expect(text string) Token {
 
 // fail records a syntax error at the token and unwinds.
 func (p *parser) fail(at Token, format string, args ...any) {
+	if at.Kind == Bad {
+		format, args = "%s", []any{unreadable(at.Text)}
+	}
 	if n := len(p.errs); n == 0 || p.errs[n-1].Pos != at.Pos {
 		p.errs = append(p.errs, p.src.Message(at.Pos, format, args...))
 	}
@@ -122,6 +125,17 @@ func (p *parser) fail(at Token, format string, args ...any) {
 		p.i = len(p.toks) - 1
 	}
 	panic(unwind{})
+}
+
+// unreadable says what is wrong with the text of a Bad token.
+func unreadable(text string) string {
+	switch text[0] {
+	case '/':
+		return "the comment that begins here has no */"
+	case '"':
+		return "the string that begins here has no closing \""
+	}
+	return fmt.Sprintf("the character %q is not part of the language", text)
 }
 
 // each runs item for every element of a list up to end, which it does not
@@ -186,6 +200,7 @@ func (p *parser) recover(start int, end string) {
 // enter bounds the depth of nesting; the caller runs the function it gives.
 func (p *parser) enter() func() {
 	if p.depth++; p.depth > maxNesting {
+		defer func() { p.i = len(p.toks) - 1 }() // read no further
 		p.fail(p.tok(), "this is nested more than %d deep", maxNesting)
 	}
 	return func() { p.depth-- }
