@@ -118,7 +118,7 @@ func (p *parser) fail(at Token, format string, args ...any) {
 	if at.Kind == Bad {
 		format, args = "%s", []any{unreadable(at.Text)}
 	}
-	if n := len(p.errs); n == 0 || p.errs[n-1].Pos != at.Pos {
+	if n := len(p.errs); n == 0 || n < maxErrors && p.errs[n-1].Pos != at.Pos {
 		p.errs = append(p.errs, p.src.Message(at.Pos, format, args...))
 	}
 	if len(p.errs) >= maxErrors {
