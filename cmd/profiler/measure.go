@@ -99,7 +99,7 @@ func (a *app) measure() *cobra.Command {
 				Board: s.Board, Backend: s.Backend, Program: j.program.Name, Cores: s.Cores,
 				Mpps: s.Mpps, Low: s.Low, High: s.High, DroppedMpps: s.DroppedMpps,
 				Bottleneck: s.Bottleneck, Latency: s.Latency, Utilisation: s.Utilisation,
-				Runs: s.Runs, DurationUS: s.DurationUS, Warnings: list(s.Warnings), Seed: a.seed,
+				Runs: s.Runs, DurationUS: s.DurationUS, Warnings: list(slices.Concat(j.traffic.Warnings, s.Warnings)), Seed: a.seed,
 				CPUNS: s.CPUNS, Conditions: s.Conditions, Packets: s.Packets,
 				Fairness: s.Fairness, Counters: s.Counters,
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +37,7 @@ and why. The arguments are those of measure, without the board.
 				return j.locate(err)
 			}
 			x.Program, x.Seed = j.program.Name, a.seed
-			x.Warnings, x.Explain = list(x.Warnings), list(x.Explain)
+			x.Warnings, x.Explain = list(slices.Concat(j.traffic.Warnings, x.Warnings)), list(x.Explain)
 			if a.json {
 				return a.document(x)
 			}

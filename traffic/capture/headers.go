@@ -25,13 +25,13 @@ const (
 	SCTP    //
 	ICMP    // of IPv4 or IPv6
 	Payload // what follows TCP, UDP or SCTP; of other protocols what follows IP and its extension headers
-	layers
+	numLayers
 )
 
-var layerNames = [layers]string{"frame", "ethernet", "vlan", "vlan2", "mpls", "ipv4", "ipv6", "nonip", "tcp", "udp", "sctp", "icmp", "payload"}
+var layerNames = [numLayers]string{"frame", "ethernet", "vlan", "vlan2", "mpls", "ipv4", "ipv6", "nonip", "tcp", "udp", "sctp", "icmp", "payload"}
 
 func (l Layer) String() string {
-	if l < layers {
+	if l < numLayers {
 		return layerNames[l]
 	}
 	return fmt.Sprintf("layer %d", uint8(l))
@@ -45,7 +45,7 @@ func ParseLayer(name string) (Layer, bool) {
 
 // Layers lists all layers.
 func Layers() []Layer {
-	all := make([]Layer, layers)
+	all := make([]Layer, numLayers)
 	for i := range all {
 		all[i] = Layer(i)
 	}
@@ -84,7 +84,7 @@ type Headers struct {
 	l4      []byte // of the first fragment, for later ones
 	present uint16 // by Layer
 	cut     bool
-	at      [layers]int32
+	at      [numLayers]int32
 
 	fragment fragment
 	id       int32 // where the fragment's identification is
@@ -378,7 +378,7 @@ func (f *Fragments) Resolve(h *Headers, time int64) {
 		return
 	}
 	at := len(h.data)
-	for l := TCP; l < layers; l++ {
+	for l := TCP; l < numLayers; l++ {
 		if h.Has(l) {
 			at = min(at, int(h.at[l]))
 		}
@@ -413,4 +413,4 @@ func (h *Headers) fragmentID() (fragmentID, bool) {
 }
 
 // Valid reports whether the layer exists.
-func (l Layer) Valid() bool { return l < layers }
+func (l Layer) Valid() bool { return l < numLayers }
