@@ -2,7 +2,6 @@ package traffic
 
 import (
 	"bytes"
-	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -16,23 +15,16 @@ import (
 // bigCapture is a pcap of packets of some flows under a popularity, snapped to
 // 96 bytes: what a capture for flow volumes looks like.
 func bigCapture(packets, flows int) []byte {
-	b := binary.LittleEndian.AppendUint32(nil, 0xa1b23c4d)
-	b = append(b, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-	b = binary.LittleEndian.AppendUint32(b, 96)
-	b = binary.LittleEndian.AppendUint32(b, uint32(capture.Ethernet2))
+	b := pcapHeader()
+	data := make([]byte, 96)
 	r := rand.New(rand.NewPCG(1, 1))
 	z := NewZipf(int64(flows), 0.9)
 	scatter := NewPermutation(int64(flows), 1)
 	for i := range packets {
 		n := uint32(scatter.At(z.Draw(r)))
 		f := Flow{Src: netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}), Dst: netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), Proto: 6, SrcPort: uint16(n >> 4), DstPort: 443}
-		at := len(b)
-		b = binary.LittleEndian.AppendUint32(b, uint32(1e9+i/1e6))
-		b = binary.LittleEndian.AppendUint32(b, uint32(i%1e6*1000))
-		b = append(b, 96, 0, 0, 0)
-		b = binary.LittleEndian.AppendUint32(b, uint32(60+r.IntN(1450)))
-		b = f.AppendHeaders(b, 1000)
-		b = append(b, make([]byte, at+16+96-len(b))...)
+		data = f.AppendHeaders(data[:0], 1000)
+		b = appendPacket(b, int64(1e18+i*1000), data[:96], 60+r.IntN(1450))
 	}
 	return b
 }

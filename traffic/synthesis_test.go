@@ -54,8 +54,8 @@ func TestRates(t *testing.T) {
 			switch {
 			case given == 1:
 				t.Fatalf("%d groups of %v refused: %v", groups, total, err)
-			case given == 2 && s.Volumes == nil && s.Alpha <= 1:
-				t.Fatalf("largest %v of %v refused, though enough flows make any volume: %v", largest, total, err)
+			case given == 2 && s.Volumes == nil && Harmonic(maxSynthetic, s.Alpha)*largest > total:
+				t.Fatalf("largest %v of %v refused, though flows enough make it: %v", largest, total, err)
 			}
 			return
 		}

@@ -276,11 +276,16 @@ func sourceVolumes(s *capture.Source, keys []Key, o VolumeOptions, name string) 
 		return nil, err
 	}
 	v := c.v
+	large := 0
 	for p, err := range packets(s, v) {
 		if err != nil {
 			return nil, err
 		}
-		if err := c.add(p.headers, 1, float64(p.FrameBytes()), p.Time); err != nil {
+		size := p.FrameBytes()
+		if size > MaxPacketBytes {
+			large++
+		}
+		if err := c.add(p.headers, 1, float64(size), p.Time); err != nil {
 			return nil, err
 		}
 	}
@@ -298,6 +303,9 @@ func sourceVolumes(s *capture.Source, keys []Key, o VolumeOptions, name string) 
 	v.Warnings = append(v.Warnings, s.Warnings()...)
 	if v.Cut > 0 {
 		v.Warnings = append(v.Warnings, fmt.Sprintf("%d of %.0f packets were captured without a field that tells their group; capture more of each (tcpdump -s)", v.Cut, v.TotalPackets))
+	}
+	if large > 0 {
+		v.Warnings = append(v.Warnings, fmt.Sprintf("%d packets are larger than a jumbo frame (%d bytes); capture with segmentation offload off: on the wire they were several", large, MaxPacketBytes))
 	}
 	if v.LostFragments > 0 {
 		v.Warnings = append(v.Warnings, fmt.Sprintf("%d IP fragments came without the first of their datagram; their ports are unknown", v.LostFragments))

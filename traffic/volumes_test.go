@@ -2,12 +2,14 @@ package traffic
 
 import (
 	"bytes"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/gopacket/gopacket/layers"
 
+	"nicprof/internal/fault"
 	"nicprof/traffic/capture"
 )
 
@@ -117,5 +119,138 @@ func TestFlowHeaders(t *testing.T) {
 		"- - - 2001::1 2001::2 - - 589834 - -",
 	}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// rawCapture is a pcap of the same flow's packets at the given times in ns.
+func rawCapture(t *testing.T, name string, src uint32, times ...int64) string {
+	t.Helper()
+	b := pcapHeader()
+	f := Flow{Src: v4(src), Dst: v4(9), Proto: 17, SrcPort: 1, DstPort: 2}
+	for _, at := range times {
+		b = appendPacket(b, at, f.AppendHeaders(nil, 100), 96)
+	}
+	return write(t, name, b)
+}
+
+// Several captures are one, in the order of time; what no capture covers is no
+// time, so that clocks years apart do not spoil the rate.
+func TestSeveralCaptures(t *testing.T) {
+	const second, year = int64(1e9), int64(365 * 86400 * 1e9)
+	a := rawCapture(t, "a.pcap", 1, 40*year, 40*year+second, 40*year+2*second)
+	b := rawCapture(t, "b.pcap", 2, second, 2*second, 3*second)
+	v, err := CaptureVolumes([]string{a, b}, []Key{{IPv4Source}}, VolumeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := labels(v.Keys[0]), map[string]float64{"0.0.0.1": 3, "0.0.0.2": 3}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := v.Mpps() * 1e6; !near(got, 1, 1e-9) { // four gaps in four seconds
+		t.Errorf("%v packets a second, want 1", got)
+	}
+	// The same through a YAML file, which says more and overrides.
+	yaml := write(t, "t.yaml", []byte("captures: ["+a+", "+b+"]\nbranches: {http: 0.3}\n"))
+	tr, v, err := LoadVolumes(yaml, []Key{{IPv4Source}}, VolumeOptions{})
+	if err != nil || v == nil || v.TotalPackets != 6 || tr.Branches["http"] != .3 {
+		t.Errorf("got %+v, %+v, %v", tr, v, err)
+	}
+	got, err := Load(yaml)
+	if err != nil || got.Flows.Count != 2 || got.PacketBytes != 100 || !near(got.RateMpps, 1e-6, 1e-9) || got.Branches["http"] != .3 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	over := write(t, "over.yaml", []byte("captures: ["+a+"]\nrate_mpps: 5\nsize: 200\nflows: {count: 7}\n"))
+	if got, err := Load(over); err != nil || got.RateMpps != 5 || got.PacketBytes != 200 || got.Flows.Count != 7 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// The peak is the rate in a group's busiest window, wherever its packets are.
+func TestPeak(t *testing.T) {
+	ms := func(times ...int64) []int64 {
+		for i := range times {
+			times[i] = 1e18 + times[i]*1e6
+		}
+		return times
+	}
+	a := rawCapture(t, "a.pcap", 1, ms(0, 50, 99, 100, 250, 251, 252, 253, 240, 900)...) // 3, 1, 5, …, 1
+	b := rawCapture(t, "b.pcap", 2, ms(310, 320)...)
+	v, err := CaptureVolumes([]string{a, b}, []Key{{IPv4Source}, {TCPDest}}, VolumeOptions{Window: 0.1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := v.Keys[0].Peak; len(got) != 2 || !near(got[0], 50, 1e-9) || !near(got[1], 20, 1e-9) {
+		t.Errorf("peaks %v, want 50 and 20", got)
+	}
+	if got := v.Keys[1].Peak; len(got) != 0 {
+		t.Errorf("peaks %v of no group", got)
+	}
+	if _, err := CaptureVolumes([]string{a}, nil, VolumeOptions{Window: -1}); fault.KindOf(err) != fault.Input {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Fragments go with the ports of their first; what comes without, and what was
+// captured without a field, is counted and said.
+func TestVolumesOfIncompletePackets(t *testing.T) {
+	first := Flow{Src: v4(1), Dst: v4(9), Proto: 17, SrcPort: 1, DstPort: 53}.AppendHeaders(nil, 1500)
+	first[20] = 0x20 // more fragments
+	later := bytes.Clone(first)
+	later[21] = 100
+	lost := bytes.Clone(later)
+	lost[18] = 77
+	whole := Flow{Src: v4(2), Dst: v4(9), Proto: 17, SrcPort: 1, DstPort: 53}.AppendHeaders(nil, 100)
+	b := pcapHeader()
+	for i, p := range [][]byte{first, later, lost, whole, whole[:35]} {
+		b = appendPacket(b, int64(i)*1e6, p, 96)
+	}
+	v := captureVolumes(t, b, VolumeOptions{}, Key{UDPDest}, Key{IPv4Source, UDPDest})
+	if got, want := labels(v.Keys[0]), map[string]float64{"53": 3}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got, want := labels(v.Keys[1]), map[string]float64{"0.0.0.1 53": 2, "0.0.0.1 -": 1, "0.0.0.2 53": 1, "0.0.0.2 -": 1}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if v.LaterFragments != 2 || v.LostFragments != 1 || v.Cut != 1 {
+		t.Errorf("%d later fragments, %d lost, %d cut, want 2, 1, 1", v.LaterFragments, v.LostFragments, v.Cut)
+	}
+	if got := strings.Join(v.Warnings, "\n"); !strings.Contains(got, "1 of 5 packets were captured without a field") || !strings.Contains(got, "1 IP fragments came without the first") {
+		t.Errorf("warnings %q", v.Warnings)
+	}
+}
+
+func TestVolumesComplaints(t *testing.T) {
+	empty := write(t, "empty.pcap", pcapHeader())
+	wifi := pcapHeader()
+	wifi[20] = 105
+	radio := write(t, "wifi.pcap", appendPacket(wifi, 0, make([]byte, 30), 96))
+	jumbo := write(t, "jumbo.pcap", appendPacket(pcapHeader(), 0, make([]byte, 30), 20000))
+	for want, paths := range map[string][]string{
+		"no capture; expected at least one":         nil,
+		"capture: open ":                            {filepath.Join(t.TempDir(), "nowhere.pcap")},
+		"empty.pcap: a capture without packets":     {empty},
+		"wifi.pcap: link type 105; expected a capt": {radio},
+	} {
+		if _, err := CaptureVolumes(paths, nil, VolumeOptions{}); fault.KindOf(err) != fault.Input || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	v, err := CaptureVolumes([]string{jumbo}, nil, VolumeOptions{})
+	if err != nil || len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0], "1 packets are larger than a jumbo frame") {
+		t.Errorf("got %q, %v", v.Warnings, err)
+	}
+	for _, data := range []string{"", "src,dst,proto,sport,dport,pps,bytes\n10.0.0.1,10.0.0.2,udp,1,2,0,64\n", "src,dst,proto,sport,dport,pps,bytes\n10.0.0.1,::1,udp,1,2,5,64\n"} {
+		if _, _, err := LoadVolumes(write(t, "f.csv", []byte(data)), nil, VolumeOptions{}); fault.KindOf(err) != fault.Input || !strings.Contains(err.Error(), "f.csv:") {
+			t.Errorf("%q: got %v", data, err)
+		}
+	}
+	if tr, v, err := LoadVolumes(write(t, "t.yaml", []byte("rate_mpps: 3\n")), nil, VolumeOptions{}); err != nil || v != nil || tr.RateMpps != 3 {
+		t.Errorf("got %+v, %v, %v", tr, v, err)
+	}
+	if _, _, err := LoadVolumes(write(t, "t.yaml", []byte("captures: [nowhere.pcap]\n")), nil, VolumeOptions{}); fault.KindOf(err) != fault.Input || !strings.Contains(err.Error(), "nowhere.pcap") {
+		t.Errorf("got %v", err)
+	}
+	if _, _, err := LoadVolumes("nowhere", nil, VolumeOptions{}); fault.KindOf(err) != fault.Input {
+		t.Errorf("got %v", err)
 	}
 }
