@@ -33,13 +33,13 @@ type At struct{ Pos source.Pos }
 // Position gives the place of the node.
 func (a At) Position() source.Pos { return a.Pos }
 
-// Annotation is @Name, @Name(tokens) or @Name[expressions]. A #pragma or
-// @pragma line is the annotation named pragma's first word.
+// Annotation is @Name, @Name(tokens) or @Name[expressions]. The line
+// @pragma Name tokens is one too; #pragma means nothing and is left out.
 type Annotation struct {
 	At
 	Name   string
 	Form   AnnotationForm
-	Tokens []Token     // Unstructured: what stands between the parentheses
+	Tokens []Token     // Unstructured: what stands between the parentheses; Pragma: behind Name
 	Exprs  []Expr      // ExprList
 	Pairs  []*Argument // KeyValues: key = value
 }
@@ -53,13 +53,14 @@ const (
 	Unstructured                       // @name(anything balanced)
 	ExprList                           // @name[1, "a", x+1]
 	KeyValues                          // @name[a=1, b="x"]
+	Pragma                             // @pragma name anything up to the end of the line
 )
 
 // Text gives the string of an annotation such as @name("a.b"): its only
 // element is a string literal.
 func (a *Annotation) Text() (string, bool) {
 	switch {
-	case a.Form == Unstructured && len(a.Tokens) == 1 && a.Tokens[0].Kind == String:
+	case (a.Form == Unstructured || a.Form == Pragma) && len(a.Tokens) == 1 && a.Tokens[0].Kind == String:
 		return a.Tokens[0].Text, true
 	case a.Form == ExprList && len(a.Exprs) == 1:
 		if s, ok := a.Exprs[0].(*StringLit); ok {

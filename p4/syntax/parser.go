@@ -341,7 +341,7 @@ func (p *parser) pragma(a *Annotation) {
 		p.fail(t, "expected a name behind @pragma")
 	}
 	p.advance()
-	a.Name, a.Form = t.Text, Unstructured
+	a.Name, a.Form = t.Text, Pragma
 	for !p.tok().line {
 		a.Tokens = append(a.Tokens, p.advance())
 	}

@@ -24,14 +24,14 @@ func (p *printer) f(format string, args ...any) { fmt.Fprintf(p, format, args...
 
 func (p *printer) annotations(as Annotations) {
 	for _, a := range as {
+		if a.Form == Pragma {
+			p.f("@pragma %s %s\n", a.Name, tokens(a.Tokens))
+			continue
+		}
 		p.f("@%s", a.Name)
 		switch a.Form {
 		case Unstructured:
-			p.f("(")
-			for _, t := range a.Tokens {
-				p.f("%s ", spell([]Token{t}))
-			}
-			p.f(")")
+			p.f("(%s)", tokens(a.Tokens))
 		case ExprList:
 			p.f("[%s]", exprs(a.Exprs))
 		case KeyValues:
@@ -39,6 +39,19 @@ func (p *printer) annotations(as Annotations) {
 		}
 		p.f(" ")
 	}
+}
+
+// tokens separates tokens by spaces, and by a line's end behind a string that
+// has no end of its own.
+func tokens(list []Token) string {
+	s := ""
+	for _, t := range list {
+		s += spell([]Token{t}) + " "
+		if t.Kind == Bad && t.Text[0] == '"' {
+			s += "\n"
+		}
+	}
+	return s
 }
 
 func join2[T any](list []T, f func(T) string) string {
