@@ -1,0 +1,2 @@
+#include "part.p4"
+const bit<8> whole = included;
