@@ -85,7 +85,23 @@ func (r *Result) branch(in *ir.Instr) *Branch {
 		}
 		b.Arms = append(b.Arms, a)
 	}
+	if in.Op == ir.Branch && parser {
+		r.acceptPackets(in, b)
+	}
 	return b
+}
+
+// acceptPackets assumes that packets pass a parser's verify.
+func (r *Result) acceptPackets(in *ir.Instr, b *Branch) {
+	fails := func(i int) bool {
+		to := r.Program.Code[i]
+		return to.Op == ir.End || slices.ContainsFunc(to.Defs, func(d ir.Def) bool { return strings.HasSuffix(d.Var.Name, "parser_error") })
+	}
+	for k, s := range in.Succ {
+		if fails(s.To) && len(in.Succ) == 2 && !fails(in.Succ[1-k].To) {
+			b.Arms[k].Share, b.Arms[1-k].Share = 0, 1
+		}
+	}
 }
 
 // actionArms are a lookup's ways by action, for those that hit or, of the

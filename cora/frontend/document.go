@@ -1,7 +1,6 @@
 package frontend
 
 import (
-
 	"nicprof/p4/ir"
 	"nicprof/program"
 )

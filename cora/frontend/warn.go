@@ -100,7 +100,10 @@ func (r *Result) warnIndex(in *ir.Instr) {
 	}
 	size := big.NewInt(elements(o))
 	if c := in.Index; c.Op == ir.Const && c.Value != nil {
-		if c.Value.Cmp(size) >= 0 {
+		told := slices.ContainsFunc(r.Program.Warnings, func(m *source.Message) bool { // by the reader
+			return m.Pos == in.Pos && strings.Contains(m.Msg, "index "+c.Value.String())
+		})
+		if c.Value.Cmp(size) >= 0 && !told {
 			r.warnf(in.Pos, "index %s of %s, which has %s elements: expected 0 to %d", c.Value, r.Name(o), size, elements(o)-1)
 		}
 		return
