@@ -1,24 +1,29 @@
 package partition
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
 
 // pcie bounds and finds plans where PCIe is what limits them. At a price of
 // each Gb/s a way, every class of packets chooses for itself the sides of the
-// groups on its path that save most (a group's cost is split among its classes
-// by volume); that classes then disagree on a group they share only makes the
-// bound weaker. Where most of a group's volume is on the NIC, so is the group
-// in the plan that is made of it.
+// groups on its path that save most. What a group is worth is split among the
+// classes that visit it, by volume at first; classes that disagree on a group
+// make the bound weaker, so with every look each passes some of what it would
+// gain from the group to the others, until they gain alike. (This is the dual
+// of the linear relaxation by chains; the passing is diffusion, as in sequential
+// tree-reweighted message passing.)
 type pcie struct {
 	s      *search
 	t      *tracks
 	prices [2]float64 // of all that PCIe carries to the host, to the NIC
+	rows   []float64  // prices of the other rows, with these
 	budget int        // steps of paths left to follow
-	steps  int        // of all classes
-	votes  []float64  // by group: volume on the NIC
+	shift  []float64  // by class and step: passed to this class
+	first  []int32    // of a class' steps in shift
+	gain   []float64  // by group: of being on the NIC, all its classes together
+	own    []float64  // by class and step: of being on the NIC
+	pass   float64    // part of a difference that is passed on
 
 	// of the last look
 	worth  [][3]float64 // by block: of 1 Mpps on the NIC, cost of a group, volume above which a group is barred
@@ -31,13 +36,31 @@ type pcie struct {
 // second, and at least a few looks at any traffic.
 const maxSteps = 1 << 24
 
+// predictionSteps is how many steps take as long as a prediction.
+const predictionSteps = 10
+
+// Subgradient steps with PCIe priced.
+const (
+	tightenSteps = 8
+	solveSteps   = 200
+)
+
 func newPCIe(s *search) *pcie {
-	x := &pcie{s: s, t: newTracks(s.in), budget: maxSteps}
-	x.votes = make([]float64, len(x.t.sides))
-	x.worth = make([][3]float64, len(s.in.blocks))
-	x.volume, x.groups = make([]float64, len(s.in.blocks)), make([]float64, len(s.in.blocks))
-	x.steps = len(x.t.visits)
-	x.budget = max(x.budget, 30*x.steps)
+	in := s.in
+	x := &pcie{s: s, t: newTracks(in), budget: maxSteps}
+	x.worth = make([][3]float64, len(in.blocks))
+	x.volume, x.groups = make([]float64, len(in.blocks)), make([]float64, len(in.blocks))
+	x.gain = make([]float64, len(x.t.sides))
+	x.shift, x.own = make([]float64, len(x.t.visits)), make([]float64, len(x.t.visits))
+	x.first = make([]int32, len(in.p.Classes)+1)
+	longest := 1
+	for i := range in.p.Classes {
+		n := len(in.p.Classes[i].Groups)
+		x.first[i+1] = x.first[i] + int32(n)
+		longest = max(longest, n)
+	}
+	x.pass = 1 / float64(longest)
+	x.budget = max(x.budget, 40*len(x.shift))
 	return x
 }
 
@@ -45,7 +68,7 @@ func newPCIe(s *search) *pcie {
 // returns the dual's value: a bound of the saving in units of the total.
 func (x *pcie) look(r *relaxation, prices []float64, link [2]float64) float64 {
 	in := x.s.in
-	x.budget -= x.steps
+	x.budget -= len(x.shift)
 	d := link[0] + link[1]
 	for _, price := range prices {
 		d += price
@@ -67,75 +90,129 @@ func (x *pcie) look(r *relaxation, prices []float64, link [2]float64) float64 {
 		}
 		x.worth[b] = [3]float64{visit, group, bar}
 	}
-	clear(x.votes)
+	clear(x.gain)
 	clear(x.volume)
 	clear(x.groups)
 	x.cross = [2]float64{}
-	var came [maxPath]uint8 // bit 0: the best way to be on the NIC came from the host; bit 1: to be on the host, from the NIC
+	for i := range in.p.Classes {
+		d += x.follow(r, i, link)
+	}
+	x.share()
+	return d
+}
+
+// sides of a packet in a table.
+const (
+	nic = iota
+	host
+)
+
+// follow finds the sides that save class i most, adds what they take, and
+// notes what it would gain from each group on the NIC. It returns the saving.
+func (x *pcie) follow(r *relaxation, i int, link [2]float64) float64 {
+	in := x.s.in
+	c := &in.p.Classes[i]
+	path := &in.p.Paths[c.Path]
+	mpps := c.Mpps * in.scale
+	load := gbps(mpps, c.Bytes) / in.p.PCIeGbps
+	down, up := link[0]*load, link[1]*load
+	n, steps := len(path.Blocks), int(x.first[i])
+	var here, before, after [maxPath + 1][2]float64 // of step k; of all up to step k; of all from step k on
+	at := [2]float64{0, math.Inf(-1)}
+	for k, b := range path.Blocks {
+		v := in.blocks[b].volume[c.Groups[k]]
+		w := &x.worth[b]
+		h := [2]float64{math.Inf(-1), 0}
+		if v > 0 && v <= w[2] {
+			h[nic] = mpps*w[0] - w[1]*mpps/v + x.shift[steps+k]
+			if r.memory[b] >= 0 && !in.p.Blocks[b].Partitionable {
+				h[host] = math.Inf(-1)
+			}
+		}
+		at = [2]float64{max(at[nic], at[host]-up) + h[nic], max(at[host], at[nic]-down) + h[host]}
+		here[k], before[k] = h, at
+	}
+	switch path.End {
+	case Wire:
+		after[n] = [2]float64{0, -up}
+	case ToHost:
+		after[n] = [2]float64{-down, 0}
+	}
+	for k := n - 1; k >= 0; k-- {
+		h, next := here[k], after[k+1]
+		after[k] = [2]float64{
+			h[nic] + max(next[nic], next[host]-down),
+			h[host] + max(next[host], next[nic]-up),
+		}
+		if k == n-1 {
+			after[k] = [2]float64{h[nic] + next[nic], h[host] + next[host]}
+		}
+	}
+	best, side := 0.0, nic
+	if n == 0 {
+		return after[0][nic]
+	}
+	for k, b := range path.Blocks {
+		// the best with step k on each side
+		on := before[k][nic] + after[k][nic] - here[k][nic]
+		off := before[k][host] + after[k][host] - here[k][host]
+		if math.IsInf(here[k][nic], -1) {
+			on = math.Inf(-1)
+		}
+		if math.IsInf(here[k][host], -1) {
+			off = math.Inf(-1)
+		}
+		x.own[steps+k] = on - off
+		x.gain[x.t.base[b]+c.Groups[k]] += on - off
+		best = max(on, off)
+		// the way there
+		come := [2]float64{after[k][nic], after[k][host]}
+		if side == nic {
+			come[host] -= down
+		} else {
+			come[nic] -= up
+		}
+		to := nic
+		if come[host] > come[nic] {
+			to = host
+		}
+		x.count(side, to, load)
+		side = to
+		if side == nic {
+			x.volume[b] += mpps
+			x.groups[b] += mpps / in.blocks[b].volume[c.Groups[k]]
+		}
+	}
+	switch path.End {
+	case Wire:
+		x.count(side, nic, load)
+	case ToHost:
+		x.count(side, host, load)
+	}
+	return best
+}
+
+// count adds a crossing where a packet changes its side.
+func (x *pcie) count(from, to int, load float64) {
+	if from < to {
+		x.cross[0] += load
+	} else if from > to {
+		x.cross[1] += load
+	}
+}
+
+// share passes gains between the classes that visit a group.
+func (x *pcie) share() {
+	in := x.s.in
 	for i := range in.p.Classes {
 		c := &in.p.Classes[i]
-		path := &in.p.Paths[c.Path]
-		mpps := c.Mpps * in.scale
-		load := gbps(mpps, c.Bytes) / in.p.PCIeGbps
-		down, up := link[0]*load, link[1]*load
-		nic, host := 0.0, math.Inf(-1)
-		for k, b := range path.Blocks {
-			v := in.blocks[b].volume[c.Groups[k]]
-			w := &x.worth[b]
-			here := math.Inf(-1)
-			if v <= w[2] && v > 0 {
-				here = mpps*w[0] - w[1]*mpps/v
-			}
-			way := uint8(0)
-			toNIC, toHost := nic, host
-			if host-up > nic {
-				toNIC, way = host-up, 1
-			}
-			if nic-down > host {
-				toHost, way = nic-down, way|2
-			}
-			if r.memory[b] >= 0 && !in.p.Blocks[b].Partitionable {
-				toHost = math.Inf(-1)
-			}
-			came[k] = way
-			nic, host = toNIC+here, toHost
-		}
-		atHost := false
-		switch path.End {
-		case Wire:
-			if atHost = host-up > nic; atHost {
-				x.cross[1] += load
-				nic = host - up
-			}
-		case ToHost:
-			if atHost = host >= nic-down; !atHost {
-				x.cross[0] += load
-				host = nic - down
-			}
-			nic = host
-		case Dropped:
-			atHost = host > nic
-			nic = max(nic, host)
-		}
-		d += nic
-		for k := len(path.Blocks) - 1; k >= 0; k-- {
-			b := path.Blocks[k]
-			if !atHost {
-				n := x.t.base[b] + c.Groups[k]
-				x.votes[n] += mpps
-				x.volume[b] += mpps
-				x.groups[b] += mpps / in.blocks[b].volume[c.Groups[k]]
-				if came[k]&1 != 0 {
-					x.cross[1] += load
-					atHost = true
-				}
-			} else if came[k]&2 != 0 {
-				x.cross[0] += load
-				atHost = false
+		for k, b := range in.p.Paths[c.Path].Blocks {
+			n := x.t.base[b] + c.Groups[k]
+			if visits := x.t.first[n+1] - x.t.first[n]; visits > 1 && !math.IsInf(x.gain[n], 0) {
+				x.shift[int(x.first[i])+k] += x.pass * (x.gain[n]/float64(visits) - x.own[int(x.first[i])+k])
 			}
 		}
 	}
-	return d
 }
 
 // left is what the last look leaves of each row.
@@ -163,22 +240,35 @@ func (x *pcie) left(r *relaxation, left []float64) {
 	left[len(left)-2], left[len(left)-1] = 1-x.cross[0], 1-x.cross[1]
 }
 
-// tighten lowers r's bound by what PCIe takes, at the prices found last.
-func (x *pcie) tighten(r *relaxation) {
-	if x.budget > 0 {
-		r.bound = min(r.bound, x.look(r, r.prices, x.prices)*x.s.in.total)
+// tighten lowers r's bound by what PCIe takes, from the prices found last on.
+func (x *pcie) tighten(r *relaxation) { x.descend(r, tightenSteps) }
+
+// solve lowers the relaxation's bound by what PCIe takes and offers the plans
+// that its prices suggest.
+func (x *pcie) solve(r *relaxation) {
+	if r := x.descend(r, solveSteps); r.bound > x.s.enough() {
+		x.round(r)
 	}
 }
 
-// solve lowers the relaxation's bound by subgradient steps on all prices, PCIe's included,
-// and offers the plans that it passes.
-func (x *pcie) solve(of *relaxation) {
+// descend lowers the bound by subgradient steps on all prices, PCIe's included.
+// It returns the relaxation at the best prices.
+func (x *pcie) descend(of *relaxation, most int) *relaxation {
 	copied := *of
 	r := &copied
+	if len(x.rows) == len(r.prices) {
+		r.prices = x.rows // those of other memories are a better start than those without PCIe
+	}
 	n := len(r.prices)
 	at, left := append(slices.Clone(r.prices), x.prices[:]...), make([]float64, n+2)
 	best, bound, length, since := slices.Clone(at), math.Inf(1), 1.0, 0
-	for step := 0; step < 200 && x.budget > 0 && length > 1e-3; step++ {
+	goal := func(bound float64) float64 {
+		if x.s.best == nil {
+			return 0.97 * bound // no plan is known that would say how far down it can go
+		}
+		return x.s.target()
+	}
+	for step := 0; step < most && x.budget > 0 && length > 1e-3; step++ {
 		d := x.look(r, at[:n], [2]float64(at[n:]))
 		x.left(r, left)
 		if since++; d < bound-1e-6*math.Abs(bound) {
@@ -207,134 +297,33 @@ func (x *pcie) solve(of *relaxation) {
 			break
 		}
 		for i, l := range left {
-			at[i] = max(0, at[i]-length*max(d-x.s.target(), 1e-9)/norm*l)
+			at[i] = max(0, at[i]-length*max(d-goal(bound), 1e-9)/norm*l)
 		}
 	}
 	r.prices, x.prices = best[:n], [2]float64(best[n:])
-	of.bound = min(of.bound, bound*x.s.in.total)
-	x.round(r)
+	x.rows = r.prices
+	r.bound = min(of.bound, bound*x.s.in.total)
+	of.bound = r.bound
+	return r
 }
 
 // round makes plans of r's prices and those of PCIe, each raised in turn where
 // what is chosen does not fit, and offers them.
 func (x *pcie) round(r *relaxation) {
 	prices := slices.Clone(r.prices)
-	for _, rows := range []float64{1, 1.003, 1.01, 1.03, 1.1, 1.3, 2} {
+	for _, rows := range raised {
 		for i := range prices {
 			prices[i] = r.prices[i] * rows
 		}
-		low, high := 0.9, 8.0
-		for range 12 {
+		for _, link := range raised {
 			if x.budget <= 0 {
 				return
 			}
-			link := (low + high) / 2
 			x.look(r, prices, [2]float64{x.prices[0] * link, x.prices[1] * link})
-			if x.settle(r) {
-				high = link
-			} else {
-				low = link
-			}
-			if high-low < 0.003 {
-				break
-			}
+			x.settle(r)
 		}
 	}
 }
 
-// settle makes a plan of the votes of the last look: groups most of whose
-// volume is on the NIC, as far as memories, tables and rate allow, those with
-// most saving for their price first, then any other that fits. It offers the
-// plan and reports whether PCIe carries it.
-func (x *pcie) settle(r *relaxation) bool {
-	in := x.s.in
-	c, l := newChoice(r.memory), in.newLoad()
-	type candidate struct {
-		b, at int
-		vote  bool
-		worth float64
-	}
-	var list []candidate
-	for b, m := range r.memory {
-		if m < 0 || r.rooms[b][m].most == 0 {
-			continue
-		}
-		g := &in.blocks[b]
-		c.runs[b] = []run{{r.rooms[b][m].first, r.rooms[b][m].first}} // the largest, for the predictor
-		if !in.p.Blocks[b].Partitionable {
-			l.add(in, b, m, 1, g.sorted[0])
-			continue
-		}
-		visit, group := r.visitCost(r.prices, b), r.groupCost(r.prices, b)
-		for at := r.rooms[b][m].first; at < g.live; at++ {
-			v := g.sorted[at]
-			list = append(list, candidate{b, at, 2*x.votes[x.t.base[b]+g.order[at]] > v,
-				v * in.p.Blocks[b].Instructions / max(v*visit+group, 1e-300)})
-		}
-	}
-	if !in.holds(l) || !in.sustains(c, l) {
-		return false
-	}
-	slices.SortStableFunc(list, func(a, b candidate) int {
-		if a.vote != b.vote {
-			if a.vote {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(b.worth, a.worth)
-	})
-	for i := range x.t.sides {
-		x.t.sides[i] = onHost
-	}
-	for b, m := range r.memory {
-		if m >= 0 && !in.p.Blocks[b].Partitionable {
-			x.t.sides[x.t.base[b]] = onNIC
-		}
-	}
-	x.t.recount()
-	fits := func(i candidate) bool {
-		if in.space(c, l, i.b) == 0 {
-			return false
-		}
-		before := l.volume[i.b]
-		l.add(in, i.b, c.memory[i.b], 1, in.blocks[i.b].sorted[i.at])
-		if in.sustains(c, l) {
-			return true
-		}
-		l.add(in, i.b, c.memory[i.b], -1, 0)
-		l.volume[i.b] = before
-		return false
-	}
-	failed := 0
-	for _, i := range list {
-		g := int(in.blocks[i.b].order[i.at])
-		if i.vote {
-			if fits(i) {
-				x.t.set(i.b, g, onNIC)
-			}
-			continue
-		}
-		if failed > maxTries {
-			break
-		}
-		before := max(x.t.toHost, x.t.toNIC)
-		if ok := x.t.set(i.b, g, onNIC); !ok && max(x.t.toHost, x.t.toNIC) > before || !fits(i) {
-			x.t.set(i.b, g, onHost)
-			failed++
-		}
-	}
-	ok := max(x.t.toHost, x.t.toNIC) <= in.p.PCIeGbps*(1+slack)
-	if !ok {
-		return false
-	}
-	a := in.nothing()
-	for b, m := range c.memory {
-		a.memory[b] = m
-		for g := range a.on[b] {
-			a.on[b][g] = x.t.sides[x.t.base[b]+int32(g)] == onNIC
-		}
-	}
-	x.s.offer(in.choose(a))
-	return true
-}
+// raised are the factors on prices at which plans are made.
+var raised = []float64{1, 1.01, 1.03, 1.1, 1.3, 2}

@@ -72,6 +72,19 @@ func (t *tracks) start(c *choice, items []item) {
 	t.recount()
 }
 
+// clear has all groups on the host.
+func (t *tracks) clear() {
+	for i := range t.sides {
+		t.sides[i] = onHost
+	}
+	t.recount()
+}
+
+func (t *tracks) side(b, g int) side { return t.sides[t.base[b]+int32(g)] }
+
+// most is what crosses the busier way, Gb/s.
+func (t *tracks) most() float64 { return max(t.toHost, t.toNIC) }
+
 // recount follows all classes anew.
 func (t *tracks) recount() {
 	t.toHost, t.toNIC = 0, 0
@@ -132,5 +145,5 @@ func (t *tracks) set(b, g int, to side) bool {
 			last = i
 		}
 	}
-	return max(t.toHost, t.toNIC) <= t.in.p.PCIeGbps*(1+slack)+slack
+	return t.most() <= t.in.p.PCIeGbps*(1+slack)+slack
 }
