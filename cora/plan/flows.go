@@ -1,0 +1,226 @@
+package plan
+
+import (
+	"slices"
+
+	"nicprof/cora/frontend"
+	"nicprof/cora/partition"
+	"nicprof/internal/fault"
+	"nicprof/traffic"
+)
+
+// read counts the traffic under the keys of the program, or makes it up from
+// what a YAML file says.
+func (b *builder) read() error {
+	t, v, err := traffic.LoadVolumes(b.Traffic, b.keys, traffic.VolumeOptions{})
+	if err != nil {
+		return err
+	}
+	b.out.Mix, err = b.Front.Mix(t.Branches)
+	if err != nil {
+		return fault.Inputf("%s: %w", b.Traffic, err)
+	}
+	for _, w := range b.out.Mix.Warnings {
+		b.note("%s", w)
+	}
+	made := v == nil
+	if made {
+		if v, err = b.synthesise(t); err != nil {
+			return fault.Inputf("%s: %w", b.Traffic, err)
+		}
+	}
+	for _, w := range slices.Concat(t.Warnings, v.Warnings) {
+		b.note("%s: %s", b.Traffic, w)
+	}
+	b.out.Volumes, b.out.Bytes = v, v.FrameBytes()
+	b.out.Mpps = v.Mpps()
+	if t.RateMpps > 0 {
+		b.out.Mpps = t.RateMpps // replayed at another rate
+	}
+	if b.out.Mpps == 0 && b.Options.TargetMpps == 0 {
+		return fault.Inputf("%s: the traffic has no rate of its own; give --target MPPS", b.Traffic)
+	}
+	if !made && len(t.Branches) == 0 && len(b.out.Mix.Paths) > 1 {
+		b.note("every flow takes the program's paths in the proportions given or assumed, not those of its own packets")
+	}
+	return nil
+}
+
+// synthesise makes volumes up: each key is a function that paths visit.
+func (b *builder) synthesise(t traffic.Traffic) (*traffic.Volumes, error) {
+	if t.Flows == nil && len(t.MaxFlowPPS) == 0 {
+		return nil, fault.Inputf("no flows: expected flows: {count: N, popularity: zipf, alpha: A} or max_flow_pps: {BLOCK: PPS}")
+	}
+	bytes := float64(t.PacketBytes)
+	if t.Sizes != nil {
+		bytes = t.Sizes.Mean()
+	}
+	if bytes == 0 {
+		return nil, fault.Inputf("no packet size: expected size: BYTES, NAME or {cdf: FILE}")
+	}
+	rate := t.RateMpps
+	if rate == 0 {
+		rate = b.Options.TargetMpps
+	}
+	s := traffic.Synthesis{PPS: rate * 1e6, FrameBytes: bytes, Seed: b.Options.Seed}
+	shape := traffic.Shape{}
+	switch {
+	case t.Flows == nil:
+		var err error
+		if shape, err = traffic.NamedShape(traffic.ShapeNames()[0]); err != nil {
+			return nil, err
+		}
+	case t.Flows.Popularity == "zipf":
+		shape.Alpha = t.Flows.Alpha
+	}
+	known := map[string]bool{}
+	for i, k := range b.keys {
+		f := traffic.Function{Name: k.String(), Shape: shape}
+		if t.Flows != nil {
+			f.Groups = t.Flows.Count
+			if n := bitsOf(k); n < 31 {
+				f.Groups = min(f.Groups, 1<<n)
+			}
+		}
+		for _, block := range b.Front.Blocks {
+			if b.keyOf[block.Index] != i {
+				continue
+			}
+			for _, name := range b.names(block) {
+				known[name] = true
+				if pps, ok := t.MaxFlowPPS[name]; ok {
+					f.Name, f.MaxPPS = name, pps
+				}
+			}
+		}
+		if f.MaxPPS > 0 && t.Flows != nil && t.Flows.Popularity == "" {
+			f.Shape = traffic.Shape{} // Zipf's law with the exponent that fits
+		}
+		s.Functions = append(s.Functions, f)
+	}
+	for name := range t.MaxFlowPPS {
+		if !known[name] {
+			return nil, fault.Inputf("max_flow_pps.%s: %s has no block or object of that name with flow groups", name, b.Front.Program.Name)
+		}
+	}
+	for _, path := range b.out.Mix.Paths {
+		p := traffic.Path{Share: path.Share}
+		for _, block := range path.Blocks {
+			if k := b.keyOf[block]; k >= 0 && !slices.Contains(p.Functions, k) {
+				p.Functions = append(p.Functions, k)
+			}
+		}
+		s.Paths = append(s.Paths, p)
+	}
+	return s.Volumes()
+}
+
+// names are a block's and its objects'.
+func (b *builder) names(block *frontend.Block) []string {
+	names := []string{block.Name}
+	for _, o := range block.Objects {
+		names = append(names, b.Front.Name(o))
+	}
+	return names
+}
+
+// route is a path of the mix as the problem has it.
+type route struct {
+	index int // of the problem's paths
+	share float64
+}
+
+// classes turns the volumes into the problem's classes: of a synthetic class the
+// path that it was made for, of a counted one all paths that its packets can
+// take, by their shares. Packets without a field that a path's block needs
+// cannot take that path.
+func (b *builder) classes() {
+	p, v := b.out.Problem, b.out.Volumes
+	routes := b.routes()
+	scale := b.out.Mpps / v.TotalPackets
+	if b.out.Mpps == 0 {
+		scale = b.Options.TargetMpps / v.TotalPackets
+	}
+	var lost float64
+	arena := make([]int32, 0, v.Classes()*4)
+	for c := range v.Classes() {
+		bytes := 0.0
+		if v.Packets[c] > 0 {
+			bytes = v.Bytes[c] / v.Packets[c]
+		}
+		take := routes
+		if v.Path != nil {
+			take = routes[v.Path[c] : v.Path[c]+1]
+		}
+		open := 0.0
+		for _, r := range take {
+			if b.passes(c, r.index) {
+				open += r.share
+			}
+		}
+		if open == 0 {
+			lost += v.Packets[c]
+			p.Classes = append(p.Classes, partition.Class{Mpps: v.Packets[c] * scale, Bytes: bytes, Path: len(p.Paths) - 1})
+			continue
+		}
+		for _, r := range take {
+			if r.share == 0 || !b.passes(c, r.index) {
+				continue
+			}
+			at := len(arena)
+			for _, block := range p.Paths[r.index].Blocks {
+				g := int32(0)
+				if k := b.out.Blocks[block].Key; k >= 0 {
+					g = v.Group[k][c]
+				}
+				arena = append(arena, g)
+			}
+			p.Classes = append(p.Classes, partition.Class{
+				Mpps: v.Packets[c] * scale * r.share / open, Bytes: bytes, Path: r.index, Groups: arena[at:len(arena):len(arena)],
+			})
+		}
+	}
+	if lost > 0 {
+		b.note("%.2g %% of the packets lack the headers that every path needs; they pass the NIC without visiting a block", 100*lost/v.TotalPackets)
+	}
+}
+
+// passes says whether a class has the fields that a path's blocks need.
+func (b *builder) passes(class, path int) bool {
+	for _, block := range b.out.Problem.Paths[path].Blocks {
+		if k := b.keyOf[block]; k >= 0 && b.out.Volumes.Group[k][class] == traffic.NoGroup {
+			return false
+		}
+	}
+	return true
+}
+
+// routes lists the mix's paths as the problem's, an empty path last. A packet
+// that must visit the host whatever the plan comes to a block of the host's at
+// its end.
+func (b *builder) routes() []route {
+	p := b.out.Problem
+	host := -1
+	var routes []route
+	for _, path := range b.out.Mix.Paths {
+		out := partition.Path{Blocks: slices.Clone(path.Blocks)}
+		if path.Dropped {
+			out.End = partition.Dropped
+		}
+		if path.Host != "" {
+			if host < 0 {
+				host = len(p.Blocks)
+				p.Blocks = append(p.Blocks, partition.Block{Name: "host", Groups: 1, HostOnly: path.Host})
+				b.out.Blocks = append(b.out.Blocks, Block{Block: &frontend.Block{Name: "host", Index: host, HostOnly: path.Host}, Key: -1, Whole: path.Host})
+				b.keyOf = append(b.keyOf, -1)
+				n := p.Predictor.(*nic)
+				n.mix.Blocks = append(n.mix.Blocks, frontend.Visit{})
+			}
+			out.Blocks = append(out.Blocks, host)
+		}
+		routes = append(routes, route{len(p.Paths), path.Share})
+		p.Paths = append(p.Paths, out)
+	}
+	p.Paths = append(p.Paths, partition.Path{})
+	return routes
+}
