@@ -14,6 +14,15 @@ import (
 // pageBytes is the page that a native measurement gets without huge pages.
 const pageBytes = 4096
 
+const (
+	// nativeScale is the residual scale of samples of a real machine, about what
+	// measuring one again shows.
+	nativeScale = 0.1
+	// coarseScale is that of the first fit, from starts that may be off by a
+	// factor: what is far off is no outlier yet, but what has to be explained.
+	coarseScale = 0.5
+)
+
 // newLawFit sets up the fit of the rule cores: a first guess of everything from
 // the samples that show it best.
 func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *resourceFit {
@@ -29,11 +38,14 @@ func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *res
 		}
 	}
 	f.touches, f.prune = f.touchesLaw, true
+	if native(m) {
+		f.scale, f.coarse = nativeScale, coarseScale
+	}
 	g := lawStarts{resourceFit: f, law: law, samples: samples}
 	g.bases()
 	for _, k := range program.Kinds {
 		if us, ok := g.stateless(k); ok {
-			law.Stateless = append(law.Stateless, model.OpCost{Kind: k, US: model.Value{Value: us}})
+			law.Stateless = append(law.Stateless, model.KindCost{Kind: k, US: model.Value{Value: us}})
 		}
 	}
 	g.access()
@@ -63,6 +75,21 @@ func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *res
 	for i := range law.Access {
 		f.restart(&law.Access[i].US, weakPrior, 50)
 	}
+	if native(m) {
+		// a guess: some ten instructions and a call through a pointer
+		const first = 0.004
+		f.start(&law.AheadUS, first, weakPrior)
+		f.start(&law.Split, 0.7, weakPrior)
+		f.params[len(f.params)-1].upper = 1 / 0.7
+		f.start(&law.Shadow, 0.3, weakPrior)
+		f.params[len(f.params)-1].upper = 1 / 0.3
+		for i := range law.Stateless {
+			f.start(&law.Stateless[i].FirstUS, first, weakPrior)
+		}
+		for i := range law.Access {
+			f.start(&law.Access[i].FirstUS, first, weakPrior)
+		}
+	}
 	for i := range law.Caches {
 		c := &law.Caches[i]
 		f.restart(&c.Bytes, firmPrior, 3)
@@ -76,26 +103,36 @@ func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *res
 			f.restart(&c.WrittenUS, weakPrior, 50)
 		}
 	}
-	for _, ts := range [][]model.OpTime{law.Stolen, law.Line} {
+	for _, ts := range [][]model.OpTime{law.Stolen, law.Fresh, law.Line} {
 		for i := range ts {
 			f.restart(&ts[i].US, weakPrior, 50)
 		}
 	}
+	for i := range law.Kept {
+		f.restart(&law.Kept[i].Share, weakPrior, 1/law.Kept[i].Share.Value)
+	}
 	f.start(&law.NextLine, 0.5, weakPrior)
 	f.params[len(f.params)-1].upper = 4
 	f.start(&law.StolenTailUS, 0.02, weakPrior)
-	f.start(&law.Posted, 0.3, weakPrior)
+	f.start(&law.Posted, 0.5, weakPrior)
 	f.params[len(f.params)-1].upper = 5
+	f.start(&law.Drained, 0.3, weakPrior)
+	f.params[len(f.params)-1].upper = 1 / 0.3
 	f.start(&law.Near, 0.5, weakPrior)
 	f.params[len(f.params)-1].upper = 4
 	f.start(&law.Overlap, 0.5, weakPrior)
 	f.params[len(f.params)-1].upper = 2
 	f.start(&law.Wait, 0.5, weakPrior)
 	f.params[len(f.params)-1].upper = 2
+	if len(law.Locks) > 0 {
+		f.start(&law.Early, 0.5, weakPrior)
+		f.params[len(f.params)-1].upper = 2
+	}
 	for i := range law.Locks {
 		f.restart(&law.Locks[i].TakeUS, weakPrior, 50)
 		f.restart(&law.Locks[i].MoveUS, weakPrior, 50)
 		f.restart(&law.Locks[i].HandUS, weakPrior, 50)
+		f.restart(&law.Locks[i].BackUS, weakPrior, 50)
 		f.restart(&law.Locks[i].CrowdUS, weakPrior, 50)
 		if law.Locks[i].PauseUS.Value > 0 {
 			f.restart(&law.Locks[i].PauseUS, firmPrior, 10)
@@ -267,7 +304,7 @@ func (g *lawStarts) access() {
 	for i := range g.samples {
 		for _, a := range g.samples[i].Program.Accesses {
 			k := kind{a.Op, a.Mode, a.Bytes}
-			if a.Mode == program.Atomic && a.Bytes > g.command(&a) || slices.Contains(seen, k) {
+			if a.Mode == program.Atomic && a.Bytes > g.command(&a) || slices.Contains(seen, k) || g.samples[i].Group == microbench.GroupMix {
 				continue
 			}
 			seen = append(seen, k)
@@ -390,31 +427,74 @@ func (g *lawStarts) shared(memory string, op program.Op) float64 {
 	return 0.5 / lines
 }
 
-// stolen guesses the price of lines that cores take from each other from few
-// elements that all of them change.
+// stolen guesses the price of lines that cores take from each other from what all
+// cores pay beyond one, on few elements that all of them change: on several, where
+// accesses seldom meet, of an access, and on one also of a packet that keeps the
+// line for all of its accesses.
 func (g *lawStarts) stolen() {
 	for _, o := range g.ops() {
-		t, n := 0.0, 0
-		for i := range g.samples {
-			s := &g.samples[i]
-			p := &s.Program
-			if len(p.Accesses) == 1 && len(p.Locks) == 0 && p.Accesses[0].Span == 1 && s.Cores > 1 && g.sharedArray(&p.Accesses[0]) &&
-				p.Accesses[0].Op == o.Op && p.Accesses[0].Mode == o.Mode {
-				t += 1 / (s.Mpps * p.Accesses[0].PerPacket)
-				n++
+		if o.Op == program.Read {
+			o.US.Value = 0.02
+			g.law.Stolen = append(g.law.Stolen, o)
+			continue
+		}
+		few := g.beyondOne(o, func(span int64) bool { return span > 1 && span <= fewElements })
+		one := g.beyondOne(o, func(span int64) bool { return span == 1 })
+		line, kept := o, model.OpShare{Op: o.Op, Mode: o.Mode, Share: model.Value{Value: 0.5}}
+		o.US.Value, line.US.Value = 0.02, 0.02
+		if n := len(few); n > 0 {
+			o.US.Value = max(few[n-1].us/few[n-1].n, 1e-3)
+		}
+		if n := len(one); n > 0 {
+			least, most := one[0], one[n-1]
+			if more := most.n - least.n; more > 0 {
+				each := (most.us - least.us) / more
+				kept.Share.Value = min(0.95, max(0.05, 1-each/max(o.US.Value, least.us/least.n)))
 			}
+			// the line is no bottleneck for sure: cores wait for each other, too
+			line.US.Value = 0.5 * least.all / (1 + (least.n-1)*(1-kept.Share.Value))
 		}
-		o.US.Value = 0.02
-		if n > 0 && o.Op != program.Read {
-			line := o
-			line.US.Value = t / float64(n)
-			g.law.Line = append(g.law.Line, line)
-			o.US.Value = line.US.Value
+		g.law.Stolen, g.law.Line, g.law.Kept = append(g.law.Stolen, o), append(g.law.Line, line), append(g.law.Kept, kept)
+		if native(g.m) {
+			g.law.Fresh = append(g.law.Fresh, o)
 		}
-		g.law.Stolen = append(g.law.Stolen, o)
 	}
 }
 
+// fewElements are so few that all cores keep the lines of them in their first caches.
+const fewElements = 64
+
+// paid is what all cores pay for accesses beyond what one core pays.
+type paid struct {
+	n   float64 // accesses a packet
+	us  float64 // of a packet on its core, if another core had all lines
+	all float64 // of a packet on all cores together
+}
+
+// beyondOne compares single accesses to an array that all cores
+// share with the same on one core, by accesses a packet.
+func (g *lawStarts) beyondOne(o model.OpTime, span func(int64) bool) (out []paid) {
+	for i := range g.samples {
+		s := &g.samples[i]
+		p := &s.Program
+		if len(p.Accesses) != 1 || len(p.Locks) > 0 || len(p.Stateless) > 0 || s.Cores < 2 || p.Accesses[0].Popularity == "zipf" {
+			continue
+		}
+		a := &p.Accesses[0]
+		if a.Op != o.Op || a.Mode != o.Mode || a.Bytes > g.command(a) || a.PerPacket < 1 || !span(a.Span) || !g.sharedArray(a) {
+			continue
+		}
+		for k := range g.samples {
+			one := &g.samples[k]
+			if one.Cores == 1 && one.Program.Base == p.Base && len(one.Program.Accesses) == 1 && len(one.Program.Locks) == 0 && len(one.Program.Stateless) == 0 && one.Program.Accesses[0] == *a {
+				others := float64(s.Cores-1) / float64(s.Cores)
+				out = append(out, paid{a.PerPacket, (perPacket(s) - perPacket(one)) / others, 1 / s.Mpps})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b paid) int { return cmp.Compare(a.n, b.n) })
+	return out
+}
 func (f *resourceFit) sharedArray(a *program.Access) bool {
 	for _, mem := range f.m.Memories {
 		if mem.Name == a.Memory {
@@ -459,6 +539,7 @@ func (g *lawStarts) locks(b *board.Board) {
 			c.TakeUS.Value = 0.02
 		}
 		c.MoveUS.Value, c.HandUS.Value = 0.05, c.TakeUS.Value
+		c.BackUS.Value = 0.02
 		if contended, ok := of(false); ok {
 			c.HandUS.Value = max(contended-c.TakeUS.Value, 0.1*contended)
 		}
@@ -493,12 +574,15 @@ func (f *resourceFit) touchesLaw(s *microbench.Sample) []int {
 	for i := range law.Stateless {
 		if s.Program.Stateless[law.Stateless[i].Kind] > 0 {
 			add(&law.Stateless[i].US)
+			add(&law.Stateless[i].FirstUS)
+			add(&law.AheadUS)
 		}
 	}
 	access := func(a *program.Access) {
 		for i := range law.Access {
 			if c := &law.Access[i]; c.Op == a.Op && c.Mode == a.Mode && f.nearSize(c, a) {
 				add(&c.US)
+				add(&c.FirstUS)
 			}
 		}
 		ops := func(ts []model.OpTime) {
@@ -527,10 +611,19 @@ func (f *resourceFit) touchesLaw(s *microbench.Sample) []int {
 			add(&law.DrawLines)
 		}
 		ops(law.Stolen)
+		ops(law.Fresh)
 		ops(law.Line)
+		for i := range law.Kept {
+			if law.Kept[i].Op == a.Op && law.Kept[i].Mode == a.Mode {
+				add(&law.Kept[i].Share)
+			}
+		}
 		add(&law.NextLine)
 		add(&law.StolenTailUS)
 		add(&law.Posted)
+		add(&law.Drained)
+		add(&law.Split)
+		add(&law.Shadow)
 		add(&law.Near)
 		add(&law.Overlap)
 		add(&law.Wait)
@@ -548,6 +641,8 @@ func (f *resourceFit) touchesLaw(s *microbench.Sample) []int {
 				add(&c.TakeUS)
 				add(&c.MoveUS)
 				add(&c.HandUS)
+				add(&c.BackUS)
+				add(&law.Early)
 				add(&c.CrowdUS)
 				add(&c.PauseUS)
 			}

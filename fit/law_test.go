@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"nicprof/board"
+	"nicprof/microbench"
 	"nicprof/model"
 	"nicprof/program"
 )
@@ -38,9 +39,11 @@ func coreTruth(t testing.TB, b *board.Board) *model.Model {
 		law.Bases = append(law.Bases, model.LawBase{Name: base.Name, CoreUS: known(0.1), Lines: known(100)})
 	}
 	for _, k := range program.Kinds {
-		law.Stateless = append(law.Stateless, model.OpCost{Kind: k, US: known(b.Stateless[k].Value / b.ClockMHz.Value)})
+		law.Stateless = append(law.Stateless, model.KindCost{Kind: k, US: known(b.Stateless[k].Value / b.ClockMHz.Value)})
 	}
-	m.Stateless = law.Stateless
+	for _, k := range law.Stateless {
+		m.Stateless = append(m.Stateless, model.OpCost{Kind: k.Kind, US: k.US})
+	}
 	for _, s := range law.Serial {
 		s.Share = known(0.7)
 		law.Again = append(law.Again, s)
@@ -150,5 +153,45 @@ func TestRecoversCores(t *testing.T) {
 	}
 	for _, p := range got.CoreLaw.Caches {
 		t.Logf("%s %+v %+v %+v", p.Name, p.Bytes, p.SharedUS, p.WrittenUS)
+	}
+}
+
+// What all cores pay on few elements beyond what one core pays tells what a line
+// of another core costs, and whether a packet keeps it.
+func TestStartsOfLines(t *testing.T) {
+	b := load(t, "bluefield")
+	const stolen, own = 0.05, 0.002 // µs
+	var samples []microbench.Sample
+	for _, span := range []int64{1, 64} {
+		for _, n := range []float64{2, 12} {
+			times := n // that a packet takes a line
+			if span == 1 {
+				times = 1
+			}
+			for _, cores := range []int{1, 4} {
+				us := 0.1 + n*own + stolen*times*float64(cores-1)/float64(cores)
+				a := program.Access{Memory: "llc", Op: program.Write, Mode: program.Bulk, Bytes: 64, PerPacket: n, Span: span, Stride: 64}
+				samples = append(samples, microbench.Sample{Board: b.Name, Cores: cores, Threads: 1, Mpps: float64(cores) / us,
+					Program: program.Program{Base: b.Bases[0].Name, Accesses: []program.Access{a}}})
+			}
+		}
+	}
+	m := &model.Model{BoardClass: b.Class, Bases: []model.Base{{Name: b.Bases[0].Name, Cores: 4, BareMpps: known(40)}}}
+	for _, mem := range b.Swept() {
+		m.Memories = append(m.Memories, memoryOf(mem))
+	}
+	newLawFit(m, b, samples)
+	law := m.CoreLaw
+	if len(law.Stolen) != 1 || len(law.Kept) != 1 || len(law.Line) != 1 {
+		t.Fatalf("starts %+v, %+v, %+v", law.Stolen, law.Kept, law.Line)
+	}
+	if got := law.Stolen[0].US.Value; math.Abs(got/stolen-1) > 1e-6 {
+		t.Errorf("a stolen line starts at %.4f µs, want %.4f", got, stolen)
+	}
+	if got := law.Kept[0].Share.Value; got < 0.9 {
+		t.Errorf("a packet keeps a line %.2f of the time, want nearly always", got)
+	}
+	if got, most := law.Line[0].US.Value, 1/samples[1].Mpps; !(got > 0 && got <= most) {
+		t.Errorf("a line starts at %.4f µs, want at most the %.4f of a packet", got, most)
 	}
 }

@@ -27,6 +27,8 @@ type resourceFit struct {
 	ties    map[*model.Value]tie   // by the tied number
 	tied    map[*model.Value][]tie // by the numbers that it follows
 	touched [][]int                // parameters by sample
+	scale   float64                // of residuals that are no outliers
+	coarse  float64                // the same in a first solution from the starts, 0: none
 	prune   bool                   // before each solution leave out parameters that a sample does not show
 }
 
@@ -110,6 +112,15 @@ func (f *resourceFit) train(samples []microbench.Sample, r *Report) error {
 	if err := f.use(samples, r); err != nil {
 		return err
 	}
+	if f.coarse > 0 {
+		fine := f.scale
+		f.scale = f.coarse
+		_, err := f.solve(15)
+		f.scale = fine
+		if err != nil {
+			return err
+		}
+	}
 	if _, err := f.solve(8); err != nil {
 		return err
 	}
@@ -151,7 +162,7 @@ func (f *resourceFit) residual(i int) float64 {
 }
 
 func newFit(m *model.Model, rule string) *resourceFit {
-	return &resourceFit{m: m, rule: rule, at: map[*model.Value]int{}, ties: map[*model.Value]tie{}, tied: map[*model.Value][]tie{}}
+	return &resourceFit{m: m, rule: rule, scale: typicalScale, at: map[*model.Value]int{}, ties: map[*model.Value]tie{}, tied: map[*model.Value][]tie{}}
 }
 
 // index makes the parameters that were started known by their numbers.
@@ -763,7 +774,7 @@ func (f *resourceFit) solve(iterations int) (lm.Solution, error) {
 			r[i] = residual(i)
 		}
 		for i, x := range p {
-			r[n+i] = typicalScale * math.Log(x) / f.params[i].prior
+			r[n+i] = f.scale * math.Log(x) / f.params[i].prior
 		}
 	}
 	problem.Jacobian = func(p, jac []float64) {
@@ -786,10 +797,10 @@ func (f *resourceFit) solve(iterations int) (lm.Solution, error) {
 			}
 		}
 		for j, x := range p {
-			jac[(n+j)*k+j] = typicalScale / (f.params[j].prior * x)
+			jac[(n+j)*k+j] = f.scale / (f.params[j].prior * x)
 		}
 	}
-	s, err := lm.Solve(problem, [][]float64{start}, lm.Options{Loss: lm.Huber, Scale: typicalScale, Iterations: iterations})
+	s, err := lm.Solve(problem, [][]float64{start}, lm.Options{Loss: lm.Huber, Scale: f.scale, Iterations: iterations})
 	if err == nil {
 		err = failed
 	}
@@ -885,7 +896,7 @@ func (f *resourceFit) loss(samples []int) float64 {
 		if err != nil {
 			return math.Inf(1)
 		}
-		z := math.Abs(f.logs[i]-math.Log(mpps)) / math.Hypot(typicalScale, f.sigma[i])
+		z := math.Abs(f.logs[i]-math.Log(mpps)) / math.Hypot(f.scale, f.sigma[i])
 		if z > k {
 			sum += k * (z - k/2)
 		} else {

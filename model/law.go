@@ -18,7 +18,7 @@ import (
 // which cache, and what all cores share. Times are in µs.
 type CoreLaw struct {
 	Bases     []LawBase    `json:"bases"`
-	Stateless []OpCost     `json:"stateless"`
+	Stateless []KindCost   `json:"stateless"`
 	Access    []AccessCost `json:"access"`
 	Caches    []Cache      `json:"caches"` // from the core on
 	// NextLine is the share of a miss that each further line of one access costs.
@@ -26,6 +26,9 @@ type CoreLaw struct {
 	// Overlap is the share of the smaller of work and misses that a core does at
 	// the same time as the larger: 0 their sum counts, 1 their maximum. Of atomic
 	// accesses Serial is the share that overlaps with nothing.
+	// AheadUS is how far a core works ahead of a chain of stateless operations, each
+	// of which waits for the one before.
+	AheadUS Value     `json:"ahead_us"`
 	Overlap Value     `json:"overlap"`
 	Serial  []OpShare `json:"serial"`
 	// Again is the share of a command's time that each further command of an
@@ -42,14 +45,32 @@ type CoreLaw struct {
 	Stolen []OpTime `json:"stolen"`
 	Line   []OpTime `json:"line"`
 	Near   Value    `json:"near"`
-	Tile   int      `json:"tile_cores,omitempty"`
+	// Kept is the share of a packet's further accesses to such a line that find it
+	// still there; else each of them may have to fetch it anew.
+	Kept []OpShare `json:"kept,omitempty"`
+	// Fresh is what such an access costs in place of Stolen if the line still lies
+	// nearer to that core than in its outermost cache: it comes alone, none waits
+	// for a last one of several.
+	Fresh []OpTime `json:"fresh,omitempty"`
+	Tile  int      `json:"tile_cores,omitempty"`
 	// StolenTailUS is what a run of accesses waits in the end if another core had
 	// a line of them, as a cache's TailUS; a plain write, which a core does not wait
 	// for, counts Posted times.
-	StolenTailUS Value      `json:"stolen_tail_us"`
-	Posted       Value      `json:"posted"`
-	Wait         Value      `json:"wait"` // of cores for each other at what they share, 0..1
-	Locks        []LockCost `json:"locks"`
+	StolenTailUS Value `json:"stolen_tail_us"`
+	Posted       Value `json:"posted"`
+	// Split is the share of the wait for a run's last miss that every access line of the
+	// run has for itself: their misses do not overlap.
+	Split Value `json:"split"`
+	// Shadow is the share of the wait before a fence in which lines of other cores
+	// that the fence's own accesses change are already on their way.
+	Shadow Value `json:"shadow"`
+	// Drained is the share of the rest that a core waits for after all at an atomic
+	// change or a lock, before which its writes have to be done.
+	Drained Value      `json:"drained"`
+	Wait    Value      `json:"wait"` // of cores for each other at what they share, 0..1
+	Locks   []LockCost `json:"locks"`
+	// Early is the share of a lock's MoveUS that passes before the lock is held.
+	Early Value `json:"move_early"`
 
 	// Apart says that each access line has an array of its own; else lines of one
 	// memory, span and stride share one.
@@ -68,6 +89,14 @@ type LawBase struct {
 	Lines  Value  `json:"ring_lines"`
 }
 
+// KindCost is the core time of a stateless operation of a kind, and FirstUS what
+// the first of a packet's costs more: the kernel around them begins.
+type KindCost struct {
+	Kind    string `json:"kind"`
+	US      Value  `json:"us"`
+	FirstUS Value  `json:"first_us"`
+}
+
 // AccessCost is the core time of one access of a size that hits the first cache;
 // an atomic one of more bytes than a command has is several.
 type AccessCost struct {
@@ -75,6 +104,8 @@ type AccessCost struct {
 	Mode  program.Mode `json:"mode"`
 	Bytes int          `json:"bytes"`
 	US    Value        `json:"us"`
+	// FirstUS is what the first access of a packet's costs more.
+	FirstUS Value `json:"first_us"`
 }
 
 // OpTime is a time by operation and mode.
@@ -114,12 +145,15 @@ type Cache struct {
 // LockCost is a lock idiom: TakeUS of the core to take and release a free lock
 // beside misses of its word, MoveUS more if another core had it last, HandUS from
 // one holder to the next that waits, CrowdUS more for each further one that
-// waits, PauseUS of a waiter between two attempts.
+// waits, PauseUS of a waiter between two attempts. A core that comes back to a lock
+// within about BackUS may take it again before any other: handing it over then counts
+// less.
 type LockCost struct {
 	Idiom   program.Idiom `json:"idiom"`
 	TakeUS  Value         `json:"take_us"`
 	MoveUS  Value         `json:"move_us"`
 	HandUS  Value         `json:"hand_us"`
+	BackUS  Value         `json:"back_us"`
 	CrowdUS Value         `json:"crowd_us"`
 	PauseUS Value         `json:"pause_us"`
 }
@@ -140,7 +174,7 @@ type lawIndex struct {
 	behind []int   // by cache: index of the leaf, -1: nobody shares it
 	line   int     // leaf of the hottest line
 	parts  []string
-	kinds  [kinds]*OpCost
+	kinds  [kinds]*KindCost
 	lines  []float64 // sizes of lines and pages, at most maxLines
 	known  sync.Map  // ranks by rankKey
 	count  atomic.Int64
@@ -252,12 +286,12 @@ func opTime(ts []OpTime, op program.Op, mode program.Mode) float64 {
 
 // issue is the time of an access of n bytes that hits: interpolated between the
 // measured sizes; an atomic one beyond a command is several.
-func (l *CoreLaw) issue(op program.Op, mode program.Mode, bytes, command int) (us float64, known bool) {
+func (l *CoreLaw) issue(op program.Op, mode program.Mode, bytes, command int) (us, first float64, known bool) {
 	full := 0
 	if mode == program.Atomic {
 		full, bytes = bytes/command, bytes%command
 	}
-	at := func(n int) float64 {
+	at := func(n int) (us, first float64) {
 		var lo, hi *AccessCost
 		for i := range l.Access {
 			c := &l.Access[i]
@@ -273,17 +307,21 @@ func (l *CoreLaw) issue(op program.Op, mode program.Mode, bytes, command int) (u
 		}
 		switch {
 		case lo == nil && hi == nil:
-			return math.NaN()
+			return math.NaN(), 0
 		case lo == nil:
-			return hi.US.Value
-		case hi == nil || hi == lo:
-			return lo.US.Value
+			lo = hi
+		case hi == nil:
+			hi = lo
 		}
-		return lo.US.Value + (hi.US.Value-lo.US.Value)*float64(n-lo.Bytes)/float64(hi.Bytes-lo.Bytes)
+		share := 0.0
+		if hi.Bytes > lo.Bytes {
+			share = float64(n-lo.Bytes) / float64(hi.Bytes-lo.Bytes)
+		}
+		return lo.US.Value + share*(hi.US.Value-lo.US.Value), lo.FirstUS.Value + share*(hi.FirstUS.Value-lo.FirstUS.Value)
 	}
 	if full == 0 {
-		us = at(bytes)
-		return us, !math.IsNaN(us)
+		us, first = at(bytes)
+		return us, first, !math.IsNaN(us)
 	}
 	again := 1.0
 	for i := range l.Again {
@@ -291,11 +329,13 @@ func (l *CoreLaw) issue(op program.Op, mode program.Mode, bytes, command int) (u
 			again = s.Share.Value
 		}
 	}
-	us = at(command) * (1 + again*float64(full-1))
+	us, first = at(command)
+	us *= 1 + again*float64(full-1)
 	if bytes > 0 {
-		us += again * at(bytes)
+		rest, _ := at(bytes)
+		us += again * rest
 	}
-	return us, !math.IsNaN(us)
+	return us, first, !math.IsNaN(us)
 }
 
 // coreLaw predicts by the rule cores: a core works through a packet's parts one
@@ -324,7 +364,7 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 			if l.kinds[i] == nil {
 				return fault.Inputf("the model has no cost of stateless %s operations: fit a run with the group stateless", kind)
 			}
-			parts[partStateless] += n * l.kinds[i].US.Value
+			parts[partStateless] += n*l.kinds[i].US.Value + min(1, n)*l.kinds[i].FirstUS.Value
 		}
 	}
 	j.lockWords(l)
@@ -332,26 +372,35 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 	for c := range l.Caches {
 		j.cacheMisses(c, base.Lines.Value)
 	}
+	parts[partStateless] -= min(l.AheadUS.Value, parts[partBase], parts[partStateless])
 	work, stall, serial := parts[partBase]+parts[partStateless], 0.0, 0.0
 	var hold [maxLocks]float64
-	var r run
+	words := 0.0            // of all locks, taken from other cores
+	var together, apart run // of all access lines since the last fence, and of one
+	split, last := min(1, l.Split.Value), 0.0
 	for k := range j.accesses {
 		a := &j.accesses[k]
 		// nothing overlaps an atomic change or the border of a lock's section
 		fence := a.word || a.Mode == program.Atomic && a.Op != program.Read
+		before := last
 		if fence || k > 0 && a.lock != j.accesses[k-1].lock {
-			stall += r.end(l, &parts)
+			tail := together.end(l, fence, 1-split, 0, &parts)
+			stall += tail
+			before += tail
+			if k > 0 && j.accesses[k-1].lock >= 0 {
+				hold[j.accesses[k-1].lock] += tail
+			}
 		}
 		own := 0.0
 		if !a.word {
-			var ok bool
-			if own, ok = l.issue(a.Op, a.Mode, a.Bytes, a.engine.MaxBytes); !ok {
+			us, first, ok := l.issue(a.Op, a.Mode, a.Bytes, a.engine.MaxBytes)
+			if !ok {
 				return fault.Inputf("the model has no core cost of %s:%s: it was fitted without it", a.Op, a.Mode)
 			}
 			if a.skewed() {
-				own += l.DrawUS.Value
+				us += l.DrawUS.Value
 			}
-			own *= a.PerPacket
+			own = us*a.PerPacket + first*min(1, a.PerPacket)
 		}
 		away, alone, waits := 0.0, l.serial(a), 1.0
 		if a.Mode == program.Bulk && a.Op != program.Read {
@@ -370,7 +419,8 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 			t := missing * (1 + (lines-1)*l.NextLine.Value) * opTime(cache.Miss, a.Op, a.Mode)
 			parts[partMiss+c] += t
 			away += t
-			r.missed[c].add(a.PerPacket, missing, (1-alone)*waits)
+			together.missed[c].add(a.PerPacket, missing, 1-alone, waits)
+			apart.missed[c].add(a.PerPacket, missing, 1-alone, waits)
 			if at := l.behind[c]; at >= 0 {
 				shared := cache.SharedUS.Value
 				if a.Op != program.Read {
@@ -379,13 +429,23 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 				us[resFirst+at] += missing * lines * shared
 			}
 		}
+		early := 0.0
 		if moved := a.PerPacket * (a.far + a.near*l.Near.Value); moved > 0 {
 			if a.word {
 				c, _ := l.lockCost(j.p.Locks[a.lock].Idiom)
 				moved *= c.MoveUS.Value
+				early = min(1, l.Early.Value) * moved
+				words += moved
 			} else {
-				r.stolen.add(a.PerPacket, moved, (1-alone)*waits)
-				moved *= (1 + (a.linesOf(a.mem.LineBytes)-1)*l.NextLine.Value) * opTime(l.Stolen, a.Op, a.Mode)
+				fresh := 0.0
+				if us := opTime(l.Fresh, a.Op, a.Mode); us > 0 {
+					n := a.PerPacket * min(a.fresh, a.far)
+					moved -= n
+					fresh = n * us
+				}
+				together.stolen.add(a.PerPacket, moved, 1-alone, waits)
+				apart.stolen.add(a.PerPacket, moved, 1-alone, waits)
+				moved = (moved*opTime(l.Stolen, a.Op, a.Mode) + fresh) * (1 + (a.linesOf(a.mem.LineBytes)-1)*l.NextLine.Value)
 			}
 			parts[partStolen] += moved
 			away += moved
@@ -394,16 +454,22 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 		serial += alone * (own + away)
 		work += (1 - alone) * own
 		stall += (1 - alone) * away
+		last = apart.end(l, fence, split, before, &parts)
 		if fence {
-			tail := r.end(l, &parts)
-			serial += tail
-			away += tail
+			last += together.end(l, true, 1-split, before, &parts)
+			serial += last
+			away += last
+		} else {
+			stall += last
+			if a.lock >= 0 {
+				away += last
+			}
 		}
 		if a.lock >= 0 {
-			hold[a.lock] += own + away
+			hold[a.lock] += own + away - early
 		}
 	}
-	stall += r.end(l, &parts)
+	stall += together.end(l, false, 1-split, 0, &parts)
 	for i := range j.p.Locks {
 		if lock := &j.p.Locks[i]; lock.Idiom != program.None {
 			c, _ := l.lockCost(lock.Idiom)
@@ -416,7 +482,7 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 	cores := float64(j.cores)
 	us[resCores] = busy / cores
 	out.locksAt = out.n
-	s := sharing{us: us, busy: busy, cores: cores, wait: l.Wait.Value}
+	s := sharing{us: us, busy: busy, cores: cores, wait: l.Wait.Value, again: busy - words}
 	us[resFirst+l.line] = j.contended(&s)
 	for i := range j.p.Locks {
 		s.lock(l, j, i, hold[i])
@@ -450,14 +516,16 @@ type run struct {
 type events struct {
 	n      float64 // on average
 	weight float64 // of them that a core waits for
+	fenced float64 // the same at a fence
 	none   float64 // logarithm of the probability that none does
 }
 
 // add counts n accesses of which some are events.
-func (e *events) add(n, some, weight float64) {
+func (e *events) add(n, some, weight, posted float64) {
 	const never = 1e-9
 	e.n += some
-	e.weight += some * weight
+	e.weight += some * weight * posted
+	e.fenced += some * weight
 	if n < 1 {
 		e.none += math.Log(max(never, 1-some))
 	} else {
@@ -465,21 +533,29 @@ func (e *events) add(n, some, weight float64) {
 	}
 }
 
-// wait is how often a core waits for the last of them.
-func (e *events) wait() float64 {
+// wait is how often a core waits for the last of them, with posted ones for the
+// share of a fence that they hold up.
+func (e *events) wait(drained float64) float64 {
 	if e.n <= 0 {
 		return 0
 	}
-	return -math.Expm1(e.none) * e.weight / e.n
+	return -math.Expm1(e.none) * (e.weight + drained*(e.fenced-e.weight)) / e.n
 }
 
-// end returns the time that a core waits for the last miss of a run, and begins
-// the next.
-func (r *run) end(l *lawIndex, parts *[maxParts]float64) float64 {
-	tail := r.stolen.wait() * l.StolenTailUS.Value
+// end returns a share of the time that a core waits for the last miss of a run, at a
+// fence or not, and begins the next. It waited until before.
+func (r *run) end(l *lawIndex, fence bool, share, before float64, parts *[maxParts]float64) float64 {
+	drained := 0.0
+	if fence {
+		drained = min(1, l.Drained.Value)
+	}
+	tail := share * r.stolen.wait(drained) * l.StolenTailUS.Value
+	if fence {
+		tail -= min(tail, l.Shadow.Value*before)
+	}
 	parts[partStolen] += tail
 	for c := range l.Caches {
-		t := r.missed[c].wait() * l.Caches[c].TailUS.Value
+		t := share * r.missed[c].wait(drained) * l.Caches[c].TailUS.Value
 		parts[partMiss+c] += t
 		tail += t
 	}
@@ -580,12 +656,30 @@ func (l *CoreLaw) serial(a *access) float64 {
 	if a.word {
 		return 1
 	}
-	for i := range l.Serial {
-		if s := &l.Serial[i]; s.Op == a.Op && s.Mode == a.Mode {
+	return opShare(l.Serial, a)
+}
+
+// opShare returns the share of an access's operation, 0 when it was not measured.
+func opShare(ss []OpShare, a *access) float64 {
+	for i := range ss {
+		if s := &ss[i]; s.Op == a.Op && s.Mode == a.Mode {
 			return min(1, s.Share.Value)
 		}
 	}
 	return 0
+}
+
+// first is the share of a packet's accesses to a line, which each of them draws
+// with probability p, that find it as other cores have left it: all, or of those
+// that keep it the first alone.
+func (l *CoreLaw) first(a *access, p float64) float64 {
+	n := a.PerPacket
+	kept := opShare(l.Kept, a)
+	if n <= 1 || kept == 0 {
+		return 1
+	}
+	p = min(1, p)
+	return 1 - kept*(1+math.Expm1(n*math.Log1p(-p))/(n*p))
 }
 
 // linesOf is the number of lines (or pages) that one access touches.
@@ -635,11 +729,18 @@ func (j *job) cacheMisses(at int, ring float64) {
 		}
 	}
 	t := residence(ps, capacity)
+	fresh := 0.0 // the same of lines that others have changed: what they take makes no room
+	if at == 0 && len(j.x.law.Fresh) > 0 {
+		for i := range ps {
+			ps[i].taken = 0
+		}
+		fresh = residence(ps, capacity)
+	}
 	for k := range j.accesses {
 		a := &j.accesses[k]
 		s := j.siblings(k, at)
 		if !a.skewed() {
-			a.seen(at, s, j.uniformRate(j.lawArray(k, false), line), t, 1)
+			a.seen(at, s, j.uniformRate(j.lawArray(k, false), line), t, fresh, 1, j.x.law.first(a, a.uniform(line)))
 			continue
 		}
 		all := 0.0
@@ -647,7 +748,7 @@ func (j *job) cacheMisses(at int, ring float64) {
 			all += p.lines * p.rate
 		}
 		for _, p := range a.ranked(line) {
-			a.seen(at, s, p.rate, t, p.lines*p.rate/all)
+			a.seen(at, s, p.rate, t, fresh, p.lines*p.rate/all, j.x.law.first(a, p.rate/a.PerPacket))
 		}
 	}
 }
@@ -715,10 +816,15 @@ func (j *job) siblings(k, at int) siblings {
 	return s
 }
 
+// inner says whether the lines that others have changed lie beyond this cache's
+// own kind: in others' outer caches, and maybe nearer to them.
+func (s *siblings) inner() bool { return s.out > 0 && s.next == 0 }
+
 // seen adds, for a share of an access, how often it misses cache at, and how
 // often another core has taken the line: of a line hit at a rate by each core
-// whose array it is, in a cache of that characteristic time.
-func (a *access) seen(at int, s siblings, rate, t, share float64) {
+// whose array it is, in a cache of that characteristic time. Of the accesses to a
+// line that others change, all but the first find it as the packet left it.
+func (a *access) seen(at int, s siblings, rate, t, fresh, share, first float64) {
 	// the line was touched last within t, by whom
 	within := func(cores float64) float64 { return -math.Expm1(-cores * rate * t) }
 	var here, taken float64
@@ -731,7 +837,18 @@ func (a *access) seen(at int, s siblings, rate, t, share float64) {
 		here = s.own / (s.own + s.out) * within(s.own+s.out)
 		taken = s.next / (s.own + s.next) * within(s.own+s.next)
 	}
+	if s.written > 0 {
+		share *= first
+	}
 	a.miss[at] += share * (1 - here)
+	if at == 0 && s.inner() {
+		others := s.out
+		if a.Op == program.Read {
+			others *= s.written
+		}
+		a.fresh += share * others / (s.own + others) * -math.Expm1(-(s.own+others)*rate*fresh)
+		return
+	}
 	if s.far {
 		a.far += share * taken
 	} else {
@@ -757,7 +874,12 @@ func (j *job) uniformRate(k int, line float64) float64 {
 		}
 	}
 	a := &j.accesses[k]
-	return rate * min(1, max(1, line/float64(a.stride))/float64(a.span))
+	return rate * a.uniform(line)
+}
+
+// uniform is the probability that a uniform access hits one certain line.
+func (a *access) uniform(line float64) float64 {
+	return min(1, max(1, line/float64(a.stride))/float64(a.span))
 }
 
 // lawArray returns the first access to access k's array, of all or of its uniform
@@ -816,34 +938,37 @@ func (j *job) contended(s *sharing) (hottest float64) {
 		if j.lawArray(k, true) != k || a.word || scope < 2 {
 			continue
 		}
-		line, n := 0.0, 0.0 // of one change, on average over the accesses
-		for o := k; o < len(j.accesses); o++ {
-			if b := &j.accesses[o]; j.lawArray(o, true) == k {
-				us := opTime(j.x.law.Line, b.Op, b.Mode)
-				if b.Mode == program.Atomic {
-					us *= b.commands() // between which others take the line
-				}
-				line += b.PerPacket * us
-				n += b.PerPacket
-			}
-		}
-		h := hotLines{part: scope / float64(j.cores), scope: scope}
-		line *= j.distance(a) / n
-		if line == 0 {
-			continue
-		}
 		width := float64(a.mem.LineBytes)
+		h := hotLines{part: scope / float64(j.cores), scope: scope}
 		if !a.skewed() {
-			h.lines, h.us = a.linesIn(width), n*line*min(1, max(1, width/float64(a.stride))/float64(a.span))
+			p := a.uniform(width)
+			h.lines, h.us = a.linesIn(width), p*j.changes(k, p)
 			hottest = max(hottest, s.add(h))
 			continue
 		}
-		for _, p := range a.ranked(width) {
-			h.lines, h.us = p.lines, p.rate*n/a.PerPacket*line
+		for _, r := range a.ranked(width) {
+			p := r.rate / a.PerPacket
+			h.lines, h.us = r.lines, p*j.changes(k, p)
 			hottest = max(hottest, s.add(h))
 		}
 	}
 	return hottest
+}
+
+// changes is the time that a line of access k's array is changed in a packet if
+// every access draws it; they do with probability p.
+func (j *job) changes(k int, p float64) float64 {
+	sum := 0.0
+	for o := k; o < len(j.accesses); o++ {
+		if b := &j.accesses[o]; j.lawArray(o, true) == k {
+			us := opTime(j.x.law.Line, b.Op, b.Mode)
+			if b.Mode == program.Atomic {
+				us *= b.commands() // between which others take the line
+			}
+			sum += b.PerPacket * us * j.x.law.first(b, p)
+		}
+	}
+	return sum * j.distance(&j.accesses[k])
 }
 
 // add takes lines into account that anybody may have to wait for.
@@ -880,6 +1005,7 @@ func (l *CoreLaw) lockCost(idiom program.Idiom) (LockCost, bool) {
 type sharing struct {
 	us    []float64 // of a packet by resource
 	busy  float64   // of a core
+	again float64   // the same if no word of a lock has to be fetched
 	cores float64
 	wait  float64
 	locks [maxLocks]heldLock
@@ -894,6 +1020,7 @@ type heldLock struct {
 	hand      float64 // from one holder to the next
 	crowd     float64 // more for each further waiter
 	pause     float64 // of a waiter between attempts
+	back      float64 // core time between two packets in which the lock is taken again, of the time that one takes
 	hot, flow float64 // packet share of the hottest element, and of the largest flow on it
 	shares    [32]elements
 	n         int
@@ -912,6 +1039,7 @@ func (s *sharing) lock(l *lawIndex, j *job, i int, hold float64) {
 		return
 	}
 	h.hold, h.hand, h.crowd, h.pause = hold, c.HandUS.Value, c.CrowdUS.Value, c.PauseUS.Value
+	h.back = c.BackUS.Value / s.again
 	h.hot, h.flow = elementShare(lock, j.flows)
 	h.spread(lock, j.flows)
 }
@@ -957,11 +1085,17 @@ func (h *heldLock) spread(l *program.Lock, f traffic.Flows) {
 // rate, and the share of time that the element is taken: with waiters it is
 // handed over, in a crowd more slowly. It is the least that holds.
 func (h *heldLock) held(rate, share, others float64) (us, busy float64) {
-	const steps = 8
+	const steps, close = 64, 1e-4
+	back := h.back * share
+	handed := 1 / (1 + back*back)
 	for range steps {
+		before := us
 		busy = min(1, rate*share*(h.hold+us))
 		waiters := others * busy / max(1e-9, 1-others*busy)
-		us = h.hand*min(1, waiters) + h.crowd*max(0, waiters-1)
+		us = handed*h.hand*min(1, waiters) + h.crowd*max(0, waiters-1)
+		if us-before <= close*(h.hold+us) {
+			break
+		}
 	}
 	return h.hold + us, rate * share * (h.hold + us)
 }

@@ -36,7 +36,7 @@ func lawModel() *Model {
 		Stateless: []OpCost{{Kind: program.ALU, US: v(0.001)}},
 		CoreLaw: &CoreLaw{
 			Bases:     []LawBase{{Name: "forward", CoreUS: v(0.1)}},
-			Stateless: []OpCost{{Kind: program.ALU, US: v(0.001)}},
+			Stateless: []KindCost{{Kind: program.ALU, US: v(0.001)}},
 			Caches: []Cache{
 				{Name: "l1", Bytes: v(4096), LineBytes: 64, Cores: 1, Miss: ops(0.01, 0.01)},
 				{Name: "l2", Bytes: v(65536), LineBytes: 64, Cores: 1, Behind: "dram", Miss: ops(0.1, 0.1), SharedUS: v(0.05), WrittenUS: v(0.05)},
@@ -54,7 +54,7 @@ func lawModel() *Model {
 			largest = 8
 		}
 		for _, n := range []int{4, largest} {
-			m.CoreLaw.Access = append(m.CoreLaw.Access, AccessCost{o.Op, o.Mode, n, o.US})
+			m.CoreLaw.Access = append(m.CoreLaw.Access, AccessCost{Op: o.Op, Mode: o.Mode, Bytes: n, US: o.US})
 		}
 	}
 	return m
@@ -283,5 +283,162 @@ func TestCoreLawRefuses(t *testing.T) {
 	}
 	if twice, err := again.Encode(); err != nil || string(twice) != string(data) {
 		t.Errorf("a model with core costs changes on its way through a file: %v", err)
+	}
+}
+
+// meet is the time of a packet on four cores that need busy µs each for it and queue
+// for something that serves one of them at a time for us µs: x packets a µs for which
+// x·(busy + us·q/(1−q)) = 4 with q = ¾·x·us, and x·us ≤ 1.
+func meet(busy, us float64) float64 {
+	q := 0.75 * us
+	a, b := q*(us-busy), busy+4*q
+	x := (math.Sqrt(b*b+16*a) - b) / (2 * a)
+	return max(1/x, us)
+}
+
+// A packet that keeps a line for all its accesses takes it from another core once;
+// one that lies in that core's first cache costs its own price.
+func TestLinesOfOthers(t *testing.T) {
+	us := func(a program.Access, change func(*CoreLaw)) float64 {
+		m := lawModel()
+		m.CoreLaw.Wait = Value{}
+		change(m.CoreLaw)
+		p, err := m.Predict(program.Program{Accesses: []program.Access{a}}, traffic.Traffic{}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return 1 / p.Mpps
+	}
+	v := func(x float64) Value { return Value{Value: x} }
+	kept := func(share float64) func(*CoreLaw) {
+		return func(l *CoreLaw) { l.Kept = []OpShare{{program.Add, program.Atomic, v(share)}} }
+	}
+	fresh := func(l *CoreLaw) { l.Fresh = []OpTime{{program.Add, program.Atomic, v(0.4)}} }
+	adds := func(n float64, span int64) program.Access {
+		return wordsOf("dram", program.Add, program.Atomic, n, span)
+	}
+	const base, add, stolen = 0.1, 0.02, 0.75 * 0.05 // another core has the line three of four times
+	// Of 512 lines an eighth are in a first cache: one is in another core's if that core
+	// touched it last, and one of the four cores did so lately. Half of them are in the
+	// first caches when lines that are taken make room; a quarter of these are a core's own.
+	fresh4 := 0.75 * (1 - math.Pow(7.0/8, 4))
+	for name, c := range map[string]struct {
+		got, want float64
+	}{
+		"one access":           {us(adds(1, 64), kept(1)), (base + add + stolen) / 4},
+		"each fetched anew":    {us(adds(10, 1), kept(0)), meet(base+10*add+10*stolen, 10*0.05)},
+		"kept":                 {us(adds(10, 1), kept(1)), meet(base+10*add+stolen, 0.05)},
+		"kept half the time":   {us(adds(10, 1), kept(0.5)), meet(base+10*add+5.5*stolen, 5.5*0.05)},
+		"seldom the same line": {us(adds(2, 64), func(l *CoreLaw) { kept(1)(l); l.Line = nil }), (base + 2*add + (2-1.0/64)*stolen) / 4},
+		"in a first cache":     {us(adds(1, 32), fresh), (base + add + 0.75*0.4) / 4},
+		"mostly beyond":        {us(adds(1, 512), fresh), (base + add + fresh4*0.4 + (0.75-fresh4)*0.05 + (0.25-0.125)*0.01) / 4},
+	} {
+		if !(math.Abs(c.got/c.want-1) < 0.005) {
+			t.Errorf("%s: %.4g µs, want %.4g", name, c.got, c.want)
+		}
+	}
+}
+
+// A core that comes back to the only lock within the time of a hand-over takes it
+// again; with more work outside it has to wait for the others. A word that moves
+// before the lock is held does not lengthen the hold.
+func TestLockTakenAgain(t *testing.T) {
+	us := func(alu float64, change func(*CoreLaw)) float64 {
+		m := lawModel()
+		change(m.CoreLaw)
+		p, err := m.Predict(program.Program{
+			Stateless: program.Stateless{program.ALU: alu}, Locks: []program.Lock{{Name: "lock", Elements: 1, Idiom: program.Spin}},
+		}, traffic.Traffic{}, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return 1 / p.Mpps
+	}
+	back := func(us float64) func(*CoreLaw) {
+		return func(l *CoreLaw) { l.Locks[0].HandUS.Value, l.Locks[0].BackUS.Value = 0.5, us }
+	}
+	const take, move, hand, again = 0.02, 0.75 * 0.03, 0.05, 0.12
+	const busy = again + move // again is base and taking the lock
+	for name, c := range map[string]struct {
+		got, want float64
+	}{
+		"handed over":        {us(0, back(0)), meet(busy, take+move+0.5)},
+		"taken again":        {us(0, back(3*again)), meet(busy, take+move+0.5/10)},
+		"work between":       {us(240, back(3*again)), meet(busy+0.24, take+move+0.5/2)},
+		"moved before":       {us(0, func(l *CoreLaw) { l.Early.Value = 1 }), meet(busy, take+hand)},
+		"moved half before":  {us(0, func(l *CoreLaw) { l.Early.Value = 0.5 }), meet(busy, take+move/2+hand)},
+		"moved while locked": {us(0, func(*CoreLaw) {}), meet(busy, take+move+hand)},
+	} {
+		if !(math.Abs(c.got/c.want-1) < 0.005) {
+			t.Errorf("%s: %.4g µs, want %.4g", name, c.got, c.want)
+		}
+	}
+}
+
+// Each case of a core's own time is worked out by hand: what begins a kernel, what a
+// chain of stateless operations hides, and which waits for a last miss add up.
+func TestWaitsOfACore(t *testing.T) {
+	v := func(x float64) Value { return Value{Value: x} }
+	set := func(to *Value, x float64) { to.Value = x }
+	read := wordsOf("dram", program.Read, program.Bulk, 1, 1<<20)
+	write := wordsOf("dram", program.Write, program.Bulk, 1, 1<<20)
+	hit := wordsOf("l1", program.Add, program.Atomic, 1, 8)
+	contended := wordsOf("dram", program.Add, program.Atomic, 1, 64)
+	alu := program.Program{Stateless: program.Stateless{program.ALU: 100}}
+	of := func(a ...program.Access) program.Program { return program.Program{Accesses: a} }
+	const (
+		base = 0.1
+		miss = 0.01 + 0.01 + 0.1 // an access that misses both caches
+		wait = 0.4
+	)
+	waiting := func(more func(*CoreLaw)) func(*CoreLaw) {
+		return func(l *CoreLaw) {
+			set(&l.Caches[1].TailUS, wait)
+			l.Serial = nil
+			more(l)
+		}
+	}
+	first := func(l *CoreLaw) {
+		for i := range l.Access {
+			set(&l.Access[i].FirstUS, 0.03)
+		}
+		set(&l.Stateless[0].FirstUS, 0.02)
+	}
+	for name, c := range map[string]struct {
+		p      program.Program
+		cores  int
+		change func(*CoreLaw)
+		us     float64 // of a packet on its core
+	}{
+		"the first of ten accesses":   {of(wordsOf("l1", program.Read, program.Bulk, 10, 8)), 1, first, base + 10*0.01 + 0.03},
+		"an access every other time":  {of(wordsOf("l1", program.Read, program.Bulk, 0.5, 8)), 1, first, base + 0.5*(0.01+0.03)},
+		"the first operation":         {alu, 1, first, base + 0.1 + 0.02},
+		"work ahead of a chain":       {alu, 1, func(l *CoreLaw) { set(&l.AheadUS, 0.04) }, base + 0.1 - 0.04},
+		"no more ahead than there is": {program.Program{Stateless: program.Stateless{program.ALU: 10}}, 1, func(l *CoreLaw) { set(&l.AheadUS, 1) }, base},
+
+		"one wait for two lines":  {of(read, read), 1, waiting(func(*CoreLaw) {}), base + 2*miss + wait},
+		"a wait for each line":    {of(read, read), 1, waiting(func(l *CoreLaw) { l.Split = v(1) }), base + 2*miss + 2*wait},
+		"half a wait more":        {of(read, read), 1, waiting(func(l *CoreLaw) { l.Split = v(0.5) }), base + 2*miss + 1.5*wait},
+		"a plain write":           {of(write), 1, waiting(func(l *CoreLaw) { l.Posted = v(0.25) }), base + miss + wait/4},
+		"a fence waits for it":    {of(write, hit), 1, waiting(func(l *CoreLaw) { l.Posted, l.Drained = v(0.25), v(1) }), base + miss + 0.02 + wait},
+		"or for some of it":       {of(write, hit), 1, waiting(func(l *CoreLaw) { l.Posted, l.Drained = v(0.25), v(0.5) }), base + miss + 0.02 + wait*5/8},
+		"a fence after its write": {of(hit, write), 1, waiting(func(l *CoreLaw) { l.Posted, l.Drained = v(0.25), v(1) }), base + miss + 0.02 + wait/4},
+
+		// three of four times another core has the line
+		"lines of others": {of(read, contended), 4, waiting(func(l *CoreLaw) { l.StolenTailUS = v(0.2) }), base + miss + wait + 0.02 + 0.75*(0.05+0.2)},
+		"on their way":    {of(read, contended), 4, waiting(func(l *CoreLaw) { l.StolenTailUS, l.Shadow = v(0.2), v(1) }), base + miss + wait + 0.02 + 0.75*0.05},
+		"partly":          {of(read, contended), 4, waiting(func(l *CoreLaw) { l.StolenTailUS, l.Shadow = v(0.2), v(0.25) }), base + miss + wait + 0.02 + 0.75*(0.05+0.2) - wait/4},
+	} {
+		m := lawModel()
+		m.CoreLaw.Wait = Value{}
+		c.change(m.CoreLaw)
+		p, err := m.Predict(c.p, traffic.Traffic{}, Options{Cores: c.cores})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := float64(c.cores) / p.Mpps; !(math.Abs(got/c.us-1) < 0.01) {
+			t.Errorf("%s: %.4f µs, want %.4f", name, got, c.us)
+		}
 	}
 }

@@ -106,6 +106,7 @@ type access struct {
 	miss    [maxCaches]float64 // of the rule cores: probability that an access misses the cache
 	near    float64            // and that another core has taken the line, of the same tile
 	far     float64            // or of another
+	fresh   float64            // and of these that it lies in that core's first cache
 	word    bool               // of a lock, not of the program's arrays
 	byLine  [maxLines]ranking  // of a Zipf array
 
