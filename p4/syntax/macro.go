@@ -210,15 +210,14 @@ func (pp *preproc) substitute(m *macro, args [][]Token, at Token) []Token {
 			toks = expanded(n)
 		}
 		if paste && !empty && len(out) > 0 && len(toks) > 0 {
-			joined, ok := join(out[len(out)-1], toks[0])
-			if !ok {
-				pp.errorf(at.Pos, "%v ## %v in macro %s does not give a token", out[len(out)-1], toks[0], m.name)
-				return nil
+			if joined, ok := join(out[len(out)-1], toks[0]); ok {
+				joined.Pos = at.Pos
+				out[len(out)-1] = joined
+				toks = toks[1:]
+				put(toks, Token{space: len(toks) > 0 && toks[0].space})
+			} else {
+				put(toks, Token{}) // side by side, as C's preprocessor does outside of C
 			}
-			joined.Pos = at.Pos
-			out[len(out)-1] = joined
-			toks = toks[1:]
-			put(toks, Token{space: len(toks) > 0 && toks[0].space})
 		} else {
 			put(toks, first)
 		}
@@ -236,7 +235,7 @@ func (pp *preproc) substitute(m *macro, args [][]Token, at Token) []Token {
 	return out
 }
 
-// join pastes two tokens together.
+// join pastes two tokens together, if that gives one.
 func join(a, b Token) (Token, bool) {
 	if a.Kind == String || b.Kind == String {
 		return a, false

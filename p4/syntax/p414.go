@@ -28,7 +28,8 @@ func (p *parser) p414Decl() string {
 	what := t.Text
 	switch what {
 	case "header_type", "field_list", "field_list_calculation", "calculated_field", "parser_exception",
-		"register", "counter", "meter", "action_profile", "action_selector", "primitive_action", "action_function":
+		"register", "counter", "meter", "action_profile", "action_selector", "primitive_action", "action_function",
+		"blackbox_type":
 		if b.is("{") || b.is("(") && what == "primitive_action" || what == "calculated_field" && (b.is("{") || b.is(".")) {
 			return what
 		}
