@@ -204,10 +204,13 @@ func (s *search) round(r *relaxation) bool {
 	return s.offer(c)
 }
 
-// offer makes c, which memories, tables and the NIC's rate allow, the best plan
-// if it saves more than the one before and PCIe carries it.
+// offer makes c the best plan if it saves more than the one before, and
+// memories, tables, the NIC's rate and PCIe allow it.
 func (s *search) offer(c *choice) bool {
 	if s.best != nil && c.saving <= s.best.saving {
+		return false
+	}
+	if l := s.in.loadOf(c); !s.in.holds(l) || !s.in.sustains(c, l) {
 		return false
 	}
 	if s.in.p.PCIeGbps > 0 {
