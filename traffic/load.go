@@ -108,9 +108,17 @@ type file struct {
 	Captures   []string           `yaml:"captures"`
 	RateMpps   float64            `yaml:"rate_mpps"`
 	Size       any                `yaml:"size"`
-	Flows      *Flows             `yaml:"flows"`
+	Flows      *flowsFile         `yaml:"flows"`
 	Branches   map[string]float64 `yaml:"branches"`
 	MaxFlowPPS map[string]float64 `yaml:"max_flow_pps"`
+}
+
+// flowsFile is flows of a YAML traffic file.
+type flowsFile struct {
+	Count      *int    `yaml:"count"`
+	Popularity string  `yaml:"popularity"`
+	Alpha      float64 `yaml:"alpha"`
+	Volumes    any     `yaml:"volumes"`
 }
 
 // Parse reads a YAML traffic file and the files that it names. name is its
@@ -151,7 +159,7 @@ func parse(data []byte, name string) (Traffic, error) {
 	if err := doc.Decode(&in); err != nil {
 		return Traffic{}, err
 	}
-	t := Traffic{RateMpps: in.RateMpps, Flows: in.Flows, Branches: in.Branches, MaxFlowPPS: in.MaxFlowPPS}
+	t := Traffic{RateMpps: in.RateMpps, Branches: in.Branches, MaxFlowPPS: in.MaxFlowPPS}
 	for _, path := range in.Captures {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(filepath.Dir(name), path)
@@ -161,6 +169,11 @@ func parse(data []byte, name string) (Traffic, error) {
 	var found config.Findings
 	if in.Size != nil {
 		if err := t.setSize(in.Size, filepath.Dir(name), &found); err != nil {
+			return Traffic{}, err
+		}
+	}
+	if in.Flows != nil {
+		if err := t.setFlows(in.Flows, filepath.Dir(name), &found); err != nil {
 			return Traffic{}, err
 		}
 	}
@@ -190,59 +203,64 @@ func (t *Traffic) setSize(size any, dir string, found *config.Findings) error {
 		t.setSizes(s)
 		return nil
 	case map[string]any:
-		return t.setCDF(size, dir, found)
+		s, err := readCDF("size", size, dir, []string{"bytes"}, found)
+		if s != nil {
+			t.setSizes(s)
+		}
+		return err
 	}
 	found.Add("size", "expected BYTES, NAME (%s) or {cdf: FILE, read: step|linear, unit: bytes}", strings.Join(SizeNames(), ", "))
 	return nil
 }
 
-func (t *Traffic) setCDF(size map[string]any, dir string, found *config.Findings) error {
-	known := []string{"cdf", "read", "unit"}
-	for _, key := range sortedKeys(size) {
-		if !slices.Contains(known, key) {
-			found.Add("size."+key, "unknown key; known are %s", strings.Join(known, ", "))
-		}
+// setFlows takes flows: {count: N, popularity: uniform|zipf, alpha: A}, or
+// {count: N, volumes: NAME|{cdf: FILE, read: step|linear, unit: packets|bytes}}
+// whose count may be missing.
+func (t *Traffic) setFlows(in *flowsFile, dir string, found *config.Findings) error {
+	t.Flows = &Flows{Popularity: in.Popularity, Alpha: in.Alpha}
+	if in.Count != nil {
+		t.Flows.Count = *in.Count
 	}
-	path, ok := size["cdf"].(string)
-	if !ok {
-		found.Add("size.cdf", "expected the path of a file of lines: bytes, probability")
+	t.Shape = Shape{Alpha: in.Alpha}
+	if in.Volumes == nil {
+		return nil
 	}
-	read := size["read"]
-	if read != nil && read != "step" && read != "linear" {
-		found.Add("size.read", "%v is neither step nor linear", read)
+	const path = "flows.volumes"
+	if in.Popularity != "" || in.Alpha != 0 {
+		found.Add(path, "a distribution of flow volumes beside a popularity; expected one of them")
+		return nil
 	}
-	unit := 1.0
-	switch u := size["unit"].(type) {
-	case nil:
+	switch volumes := in.Volumes.(type) {
 	case string:
-		if u != "bytes" {
-			found.Add("size.unit", "%q is not a unit; expected bytes, or the number of bytes in one", u)
+		shape, err := NamedShape(volumes)
+		if err != nil {
+			found.Add(path, "%v; or give {cdf: FILE, read: step|linear, unit: packets|bytes}", err)
 		}
-	case float64:
-		if unit = u; !(u > 0 && u <= MaxMessageBytes) {
-			found.Add("size.unit", "%v is not a unit; expected bytes, or the number of bytes in one", u)
+		t.Shape = shape
+	case map[string]any:
+		s, err := readCDF(path, volumes, dir, []string{"packets", "bytes"}, found)
+		if err != nil {
+			return err
 		}
+		t.Shape = Shape{Volumes: s}
 	default:
-		found.Add("size.unit", "expected bytes, or the number of bytes in one")
+		found.Add(path, "expected NAME (%s) or {cdf: FILE, read: step|linear, unit: packets|bytes}", strings.Join(ShapeNames(), ", "))
 	}
-	if len(*found) > 0 {
+	if t.Shape.Volumes == nil {
 		return nil
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		found.Add("size.cdf", "%v", err)
+	if in.Count == nil {
+		t.Flows = nil // as many as the largest one takes: see Shape.Rates
 		return nil
 	}
-	defer f.Close()
-	s, err := ReadSizes(f, path, read == "linear", unit)
-	if err != nil {
-		return err
+	if t.Flows.Count < 1 || t.Flows.Count > maxSynthetic {
+		found.Add("flows.count", "%d flows by a distribution of volumes; expected 1..%d", t.Flows.Count, maxSynthetic)
+		t.Flows = nil // one complaint is enough
+		return nil
 	}
-	t.setSizes(s)
-	return nil
+	shares, err := t.Shape.Rates(1, t.Flows.Count, 0)
+	t.Flows.Shares = shares
+	return err
 }
 
 // setSizes sets the packet sizes; messages are cut into packets.

@@ -32,7 +32,7 @@ func TestLoadYAML(t *testing.T) {
 	imix, _ := NamedSizes("imix")
 	facebook, _ := NamedSizes("facebook")
 	for in, want := range map[string]Traffic{
-		"rate_mpps: 5.5\nsize: 128\nflows: {count: 10, popularity: zipf, alpha: 1.1}\n": {RateMpps: 5.5, PacketBytes: 128, Flows: &Flows{Count: 10, Popularity: "zipf", Alpha: 1.1}},
+		"rate_mpps: 5.5\nsize: 128\nflows: {count: 10, popularity: zipf, alpha: 1.1}\n": {RateMpps: 5.5, PacketBytes: 128, Flows: &Flows{Count: 10, Popularity: "zipf", Alpha: 1.1}, Shape: Shape{Alpha: 1.1}},
 		"size: imix\n":     {Sizes: imix},
 		"size: facebook\n": {Sizes: facebook.Packets()},
 		"branches: {hit: 0.9}\nmax_flow_pps: {nat: 1000}\n": {Branches: map[string]float64{"hit": .9}, MaxFlowPPS: map[string]float64{"nat": 1000}},
@@ -49,9 +49,9 @@ func TestLoadCDF(t *testing.T) {
 	for name, text := range map[string]string{
 		"packets.txt": "64 50\n1500 100\n",
 		"segments":    "1 0.5\n10 1\n",
-		"t.yaml":      "size: {cdf: packets.txt, read: linear}\n",
+		"t.yaml":      "size: {cdf: packets.txt, read: linear, unit: bytes}\n",
 		"u.yaml":      "size: {cdf: segments, read: step, unit: 1460}\n",
-		"bad.yaml":    "size: {cdf: bad.txt}\n",
+		"bad.yaml":    "size: {cdf: bad.txt, read: step, unit: bytes}\n",
 		"bad.txt":     "64 50\n1500\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
@@ -72,29 +72,64 @@ func TestLoadCDF(t *testing.T) {
 	}
 }
 
+// Flows by a published distribution or a file of one: with their number, shares
+// that sum to 1; without, the shape alone.
+func TestFlowVolumeShapes(t *testing.T) {
+	got, err := Load(write(t, "t.yaml", []byte("flows: {count: 1000, volumes: agh2015}\n")))
+	if err != nil || got.Flows.Count != 1000 || len(got.Flows.Shares) != 1000 || got.Shape.Volumes == nil {
+		t.Fatalf("got %+v, %v", got.Flows, err)
+	}
+	if top := got.Flows.Shares[0]; top < 0.05 || top > 0.9 || !near(sum(got.Flows.Shares), 1, 1e-9) {
+		t.Errorf("the largest of 1000 flows has %v of %v", top, sum(got.Flows.Shares))
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"cdf": "1 0.5\n3 1\n", "t.yaml": "flows: {count: 4, volumes: {cdf: cdf, read: step, unit: packets}}\n", "u.yaml": "flows: {volumes: {cdf: cdf, read: linear, unit: 100}}\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := Load(filepath.Join(dir, "t.yaml")); err != nil || !reflect.DeepEqual(got.Flows.Shares, []float64{3. / 8, 3. / 8, 1. / 8, 1. / 8}) {
+		t.Errorf("got %+v, %v", got.Flows, err)
+	}
+	if got, err := Load(filepath.Join(dir, "u.yaml")); err != nil || got.Flows != nil || !got.Shape.Volumes.Linear || got.Shape.Volumes.Max() != 300 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if got, err := Load(write(t, "z.yaml", []byte("flows: {count: 4, popularity: zipf, alpha: 1.2}\n"))); err != nil || got.Shape != (Shape{Alpha: 1.2}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 func TestYAMLComplaints(t *testing.T) {
 	for in, want := range map[string]string{
-		"rate_mpps: -1\n":                  "t.yaml:1: rate_mpps: -1 is not a rate",
-		"rate_mpps: .nan\n":                "t.yaml:1: rate_mpps: NaN is not a rate",
-		"rate_mpps: 1\nsize: 20\n":         "t.yaml:2: size: 20 is not a packet size; expected a whole number of 64..9216 bytes",
-		"size: 99.5\n":                     "t.yaml:1: size: 99.5 is not a packet size",
-		"size: emix\n":                     `t.yaml:1: size: no size distribution "emix"; there are imix`,
-		"size: [1]\n":                      "t.yaml:1: size: expected BYTES, NAME (imix",
-		"size: {cdf: nowhere.txt}\n":       "t.yaml:1: size.cdf: open ",
-		"size:\n  cdf: x\n  read: cubic\n": "t.yaml:3: size.read: cubic is neither step nor linear",
-		"size: {cdf: x, unit: bits}\n":     `t.yaml:1: size.unit: "bits" is not a unit`,
-		"size: {cdf: x, unit: 0}\n":        "t.yaml:1: size.unit: 0 is not a unit",
-		"size: {cdf: x, unit: [1]}\n":      "t.yaml:1: size.unit: expected bytes",
-		"size: {read: step}\n":             "t.yaml:1: size.cdf: expected the path of a file",
-		"size: {cdf: x, file: y}\n":        "t.yaml:1: size.file: unknown key; known are cdf, read, unit",
-		"flows: {count: 0}\n":              "t.yaml:1: flows.count: 0 flows",
-		"flows: {count: 5, shares: [1]}\n": `t.yaml:1: flows: unknown key "shares"`,
-		"branches: {hit: 1.5}\n":           "t.yaml:1: branches.hit: 1.5 is not a ratio",
-		"max_flow_pps: {nat: -1}\n":        "t.yaml:1: max_flow_pps.nat: -1 is not a rate",
-		"rate: 1\n":                        `t.yaml:1: unknown key "rate"`,
-		"- {at_s: 0, rate_mpps: 1}\n":      "t.yaml:1: a list of times is a timeline; expected a single traffic",
-		"\trate_mpps: 1\n":                 "t.yaml:1: a tab in the indentation",
-		"":                                 "t.yaml:1: the file is empty",
+		"rate_mpps: -1\n":          "t.yaml:1: rate_mpps: -1 is not a rate",
+		"rate_mpps: .nan\n":        "t.yaml:1: rate_mpps: NaN is not a rate",
+		"rate_mpps: 1\nsize: 20\n": "t.yaml:2: size: 20 is not a packet size; expected a whole number of 64..9216 bytes",
+		"size: 99.5\n":             "t.yaml:1: size: 99.5 is not a packet size",
+		"size: emix\n":             `t.yaml:1: size: no size distribution "emix"; there are imix`,
+		"size: [1]\n":              "t.yaml:1: size: expected BYTES, NAME (imix",
+		"size: {cdf: nowhere.txt, read: step, unit: 1}\n": "t.yaml:1: size.cdf: open ",
+		"size:\n  cdf: x\n  read: cubic\n":                "t.yaml:3: size.read: cubic is neither step nor linear",
+		"size: {cdf: x, unit: bytes}\n":                   "t.yaml:1: size: expected read: step (sizes are those in the file) or linear",
+		"size: {cdf: x, read: step}\n":                    "t.yaml:1: size: expected unit: bytes, or the number of bytes in one",
+		"flows: {volumes: caida}\n":                       `t.yaml:1: flows.volumes: no distribution of flow volumes "caida"; there are agh2015, facebook`,
+		"flows: {volumes: 7}\n":                           "t.yaml:1: flows.volumes: expected NAME (agh2015",
+		"flows: {volumes: {cdf: x}}\n":                    "t.yaml:1: flows.volumes: expected unit: packets or bytes, or the number of packets in one",
+		"flows:\n  volumes: agh2015\n  alpha: 1\n":        "t.yaml:2: flows.volumes: a distribution of flow volumes beside a popularity",
+		"flows: {count: 0, volumes: agh2015}\n":           "t.yaml:1: flows.count: 0 flows by a distribution of volumes; expected 1..20000000",
+		"flows: {popularity: uniform}\n":                  "t.yaml:1: flows.count: 0 flows",
+		"size: {cdf: x, unit: bits}\n":                    `t.yaml:1: size.unit: "bits" is not a unit`,
+		"size: {cdf: x, unit: 0}\n":                       "t.yaml:1: size.unit: 0 is not a unit",
+		"size: {cdf: x, unit: [1]}\n":                     "t.yaml:1: size.unit: expected bytes",
+		"size: {read: step}\n":                            "t.yaml:1: size.cdf: expected the path of a file",
+		"size: {cdf: x, file: y}\n":                       "t.yaml:1: size.file: unknown key; known are cdf, read, unit",
+		"flows: {count: 0}\n":                             "t.yaml:1: flows.count: 0 flows",
+		"flows: {count: 5, shares: [1]}\n":                `t.yaml:1: flows: unknown key "shares"`,
+		"branches: {hit: 1.5}\n":                          "t.yaml:1: branches.hit: 1.5 is not a ratio",
+		"max_flow_pps: {nat: -1}\n":                       "t.yaml:1: max_flow_pps.nat: -1 is not a rate",
+		"rate: 1\n":                                       `t.yaml:1: unknown key "rate"`,
+		"- {at_s: 0, rate_mpps: 1}\n":                     "t.yaml:1: a list of times is a timeline; expected a single traffic",
+		"\trate_mpps: 1\n":                                "t.yaml:1: a tab in the indentation",
+		"":                                                "t.yaml:1: the file is empty",
 	} {
 		_, err := Load(write(t, "t.yaml", []byte(in)))
 		if err == nil || !strings.Contains(err.Error(), want) || fault.KindOf(err) != fault.Input {

@@ -96,15 +96,14 @@ func NamedShape(name string) (Shape, error) {
 }
 
 // weights returns n volumes of the shape in an arbitrary unit, the largest
-// first: of a distribution the n quantiles in the middle of equal parts.
+// first: of a distribution the quantiles in the middle of n equal parts.
 func (s Shape) weights(n int) []float64 {
+	if s.Volumes != nil {
+		return s.Volumes.middles(n)
+	}
 	w := make([]float64, n)
 	for i := range w {
-		if s.Volumes != nil {
-			w[i] = s.Volumes.Quantile(1 - (float64(i)+0.5)/float64(n))
-		} else {
-			w[i] = math.Pow(float64(i+1), -s.Alpha)
-		}
+		w[i] = math.Pow(float64(i+1), -s.Alpha)
 	}
 	return w
 }
@@ -154,6 +153,9 @@ func (s Shape) Rates(total float64, groups int, largest float64) ([]float64, err
 		return nil, fault.Inputf("neither the number of flow groups nor the largest is given; expected one of them")
 	case largest == 0:
 		w := s.weights(groups)
+		if w[0] == 0 {
+			return nil, fault.Inputf("%d groups of a distribution whose middle quantiles are 0; expected more groups, or a distribution of the flows that have packets", groups)
+		}
 		return scale(w, total/sum(w)), nil
 	case groups == 0:
 		return s.ratesOf(total, largest)
@@ -183,7 +185,7 @@ func (s Shape) ratesOf(total, largest float64) ([]float64, error) {
 	// enough reports whether n groups make the volume or more.
 	enough := func(n int) bool {
 		w := s.weights(n)
-		return sum(w)/w[0]*largest >= total
+		return w[0] > 0 && sum(w)/w[0]*largest >= total
 	}
 	if s.Volumes == nil {
 		enough = func(n int) bool { return Harmonic(int64(n), s.Alpha)*largest >= total }

@@ -131,11 +131,30 @@ func (s *Sizes) Draw(r *rand.Rand) float64 { return s.Quantile(r.Float64()) }
 // Quantile returns the size that a part u of them, 0 <= u < 1, does not
 // exceed.
 func (s *Sizes) Quantile(u float64) float64 {
-	i := sort.Search(len(s.P)-1, func(i int) bool { return s.P[i] > u })
+	return s.at(sort.Search(len(s.P)-1, func(i int) bool { return s.P[i] > u }), u)
+}
+
+// at returns the quantile u, which lies in step i.
+func (s *Sizes) at(i int, u float64) float64 {
 	if !s.Linear || i == 0 {
 		return s.Bytes[i]
 	}
 	return s.Bytes[i-1] + (s.Bytes[i]-s.Bytes[i-1])*(u-s.P[i-1])/(s.P[i]-s.P[i-1])
+}
+
+// middles returns the n quantiles in the middle of equal parts, the largest
+// first.
+func (s *Sizes) middles(n int) []float64 {
+	w := make([]float64, n)
+	i := 0
+	for k := range w {
+		u := (float64(k) + 0.5) / float64(n)
+		for i < len(s.P)-1 && s.P[i] <= u {
+			i++
+		}
+		w[n-1-k] = s.at(i, u)
+	}
+	return w
 }
 
 // Mean returns the mean size in bytes.

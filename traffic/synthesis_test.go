@@ -29,7 +29,11 @@ func genShape(t *rapid.T) Shape {
 		}
 		return s
 	}
-	return Shape{Volumes: genSizes(t, 1e6)}
+	sizes := genSizes(t, 1e6)
+	for i := range sizes.Bytes {
+		sizes.Bytes[i]++ // flows have packets
+	}
+	return Shape{Volumes: sizes}
 }
 
 // Whatever is given holds: the volume, the largest flow, the number of groups.
@@ -44,7 +48,7 @@ func TestRates(t *testing.T) {
 			groups = rapid.IntRange(1, 500).Draw(t, "groups")
 		}
 		if given&2 != 0 {
-			largest = total * rapid.Float64Range(0.01, 1).Draw(t, "largest")
+			largest = total * rapid.Float64Range(0.05, 1).Draw(t, "largest")
 		}
 		w, err := s.Rates(total, groups, largest)
 		if err != nil {
@@ -84,6 +88,9 @@ func TestRates(t *testing.T) {
 func TestRatesRefusals(t *testing.T) {
 	facebook, _ := NamedShape("facebook")
 	for want, f := range map[string]func() ([]float64, error){
+		"whose middle quantiles are 0": func() ([]float64, error) {
+			return Shape{Volumes: &Sizes{Bytes: []float64{0, 9}, P: []float64{.9, 1}}}.Rates(1, 2, 0)
+		},
 		"neither the number":              func() ([]float64, error) { return Shape{}.Rates(1, 0, 0) },
 		"a volume of 0":                   func() ([]float64, error) { return Shape{}.Rates(0, 1, 0) },
 		"a largest flow of 2":             func() ([]float64, error) { return Shape{}.Rates(1, 0, 2) },

@@ -23,6 +23,10 @@ type Traffic struct {
 	Branches    map[string]float64 `json:"branches,omitempty" yaml:"branches,omitempty"`
 	MaxFlowPPS  map[string]float64 `json:"max_flow_pps,omitempty" yaml:"max_flow_pps,omitempty"`
 
+	// Shape of the flows' volumes, where a function's largest flow is known
+	// rather than their number.
+	Shape Shape `json:"-" yaml:"-"`
+
 	Captures []string `json:"-" yaml:"-"` // files that a YAML file names
 	Warnings []string `json:"-" yaml:"-"` // what the file has that it should not have
 }
