@@ -37,7 +37,9 @@ type search struct {
 	tolerance float64 // of the objective: good enough to stop
 	planes    bool    // bound a predictor that is no Demander by planes
 	exact     *branching
-	link      *pcie // once PCIe has turned a plan down
+	link      *pcie   // once PCIe has turned a plan down
+	over      *choice // the one turned down that PCIe comes closest to
+	overLoad  float64 // Gb/s of it
 }
 
 // branch is a relaxation with the first depth blocks of the order placed.
@@ -215,9 +217,12 @@ func (s *search) offer(c *choice) bool {
 	}
 	if s.in.p.PCIeGbps > 0 {
 		x := s.in.cross(s.in.assignment(c).on)
-		if max(x.toHost, x.toNIC) > s.in.p.PCIeGbps*(1+slack) {
+		if load := max(x.toHost, x.toNIC); load > s.in.p.PCIeGbps*(1+slack) {
 			if s.link == nil {
 				s.link = newPCIe(s)
+			}
+			if s.over == nil || load < s.overLoad {
+				s.over, s.overLoad = c, load
 			}
 			return false
 		}
@@ -256,48 +261,77 @@ func (s *search) printedBest() error {
 }
 
 // Solve partitions p by a strategy. The plan is Feasible unless the strategy
-// does not look (state) or no plan keeps the constraints; its Bound holds for
-// every strategy.
+// does not look (state) or no plan keeps the constraints: then it is the one
+// found that drops least. Its Bound holds for every strategy.
 func Solve(p *Problem, strategy Strategy, o Options) (*Plan, error) {
-	if !slices.Contains(Strategies, strategy) {
-		return nil, fault.Inputf("strategy %q; the strategies are %v", strategy, Strategies)
+	plans, err := SolveAll(p, o, strategy)
+	if err != nil {
+		return nil, err
+	}
+	return plans[0], nil
+}
+
+// SolveAll partitions p by several strategies, in less time than one by one:
+// they share the bound.
+func SolveAll(p *Problem, o Options, strategies ...Strategy) ([]*Plan, error) {
+	for _, x := range strategies {
+		if !slices.Contains(Strategies, x) {
+			return nil, fault.Inputf("strategy %q; the strategies are %v", x, Strategies)
+		}
 	}
 	in, err := prepare(p)
 	if err != nil {
 		return nil, err
 	}
-	rooms := in.rooms()
-	s := newSearch(in, rooms, tolerance)
+	s := newSearch(in, in.rooms(), tolerance)
 	s.exact = newBranching(s, coraNodes, coraNodes/50)
 	if in.groups() <= seeded {
-		for _, a := range []assignment{in.state(rooms), in.flow(rooms)} {
+		for _, a := range []assignment{in.state(), in.flow(s.rooms)} {
 			if in.judge(a).Feasible {
 				s.offer(in.choose(a))
 			}
 		}
 	}
 	s.run()
-	if strategy == Exact {
-		s = s.prove(cmp.Or(o.Nodes, exactNodes))
-	}
-	if strategy == Cora && o.NoRepair {
-		s.best = nil
-		if err := s.printedBest(); err != nil {
+	searched := in.asked
+	plans := make([]*Plan, len(strategies))
+	for i, x := range strategies {
+		in.asked = 0
+		if plans[i], err = s.plan(x, o); err != nil {
 			return nil, err
 		}
+		if in.err != nil {
+			return nil, in.err
+		}
+		plans[i].Examined = in.asked
+		if x == Exact || x == Cora && !o.NoRepair {
+			plans[i].Examined += searched
+		}
 	}
-	a := in.nothing()
-	switch {
-	case strategy == State:
-		a = in.state(rooms)
-	case strategy == Flow:
-		a = in.flow(rooms)
-	case s.best != nil:
-		a = in.assignment(s.best)
-	}
-	plan := in.judge(a)
-	if in.err != nil {
-		return nil, in.err
+	return plans, nil
+}
+
+// plan is a strategy's plan, once the search has run.
+func (s *search) plan(strategy Strategy, o Options) (*Plan, error) {
+	in := s.in
+	var plan *Plan
+	switch strategy {
+	case State:
+		plan = in.judge(in.state())
+	case Flow:
+		plan = in.judge(in.flow(s.rooms))
+	case Exact:
+		s = s.prove(cmp.Or(o.Nodes, exactNodes))
+		plan = s.judgeBest()
+	case Cora:
+		found := s
+		if o.NoRepair {
+			found = newSearch(in, s.rooms, 0)
+			if err := found.printedBest(); err != nil {
+				return nil, err
+			}
+		}
+		plan = found.judgeBest()
 	}
 	plan.Strategy = strategy
 	plan.Bound, plan.BoundProved = max(0, in.total-s.bound), s.proved
@@ -307,9 +341,27 @@ func Solve(p *Problem, strategy Strategy, o Options) (*Plan, error) {
 			plan.Gap = (plan.Objective - plan.Bound) / plan.Objective
 		}
 	}
-	plan.Examined = in.asked
 	plan.Plans = in.count()
 	return plan, nil
+}
+
+// judgeBest judges the best plan, or the one that drops least where none keeps
+// the constraints.
+func (s *search) judgeBest() *Plan {
+	if s.best != nil {
+		return s.in.judge(s.in.assignment(s.best))
+	}
+	least := s.in.judge(s.in.nothing())
+	others := []assignment{s.in.state(), s.in.flow(s.rooms)}
+	if s.over != nil {
+		others = append(others, s.in.assignment(s.over))
+	}
+	for _, a := range others {
+		if x := s.in.judge(a); x.DroppedMpps < least.DroppedMpps {
+			least = x
+		}
+	}
+	return least
 }
 
 // prove goes on from what the search found without tolerance, with nodes of
@@ -317,7 +369,11 @@ func Solve(p *Problem, strategy Strategy, o Options) (*Plan, error) {
 // they hold for a predictor of any shape.
 func (s *search) prove(nodes int) *search {
 	p := newSearch(s.in, s.rooms, 1e-12)
-	p.best, p.link = s.best, s.link
+	p.best, p.over, p.overLoad = s.best, s.over, s.overLoad
+	if s.link != nil {
+		p.link = newPCIe(p)
+		p.link.prices, p.link.rows = s.link.prices, s.link.rows
+	}
 	p.planes = s.in.groups() > smallInstance
 	p.exact = newBranching(p, nodes, max(1, nodes/4))
 	p.run()

@@ -10,7 +10,7 @@ import (
 // traffic: the largest first, each into the memory with most bytes left. It
 // reports whether all fit; those that do not lie in the memory that would have
 // been theirs.
-func (in *instance) byDeclaration(blocks []int, rooms [][]room) (memory []int, fit bool) {
+func (in *instance) byDeclaration(blocks []int) (memory []int, fit bool) {
 	memory, fit = make([]int, len(in.blocks)), true
 	for b := range memory {
 		memory[b] = Host
@@ -50,7 +50,7 @@ func (in *instance) wants(b int) int64 {
 // state is Gallium's rule: as many blocks as the NIC supports and holds, each
 // whole and for all traffic, smallest first. It asks no performance model, so
 // its plan may ask more of the NIC than it sustains.
-func (in *instance) state(rooms [][]room) assignment {
+func (in *instance) state() assignment {
 	var order, chosen []int
 	for b := range in.blocks {
 		if in.p.Blocks[b].HostOnly == "" {
@@ -59,7 +59,7 @@ func (in *instance) state(rooms [][]room) assignment {
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(in.wants(a), in.wants(b)) })
 	var table int64
-	memory, _ := in.byDeclaration(nil, rooms)
+	memory, _ := in.byDeclaration(nil)
 	for _, b := range order {
 		block := &in.p.Blocks[b]
 		entries, _ := block.declared()
@@ -68,7 +68,7 @@ func (in *instance) state(rooms [][]room) assignment {
 			block.Table && in.p.TableEntries > 0 && table+entries > in.p.TableEntries {
 			continue
 		}
-		placed, fit := in.byDeclaration(append(chosen, b), rooms)
+		placed, fit := in.byDeclaration(append(chosen, b))
 		if !fit {
 			continue
 		}
@@ -109,7 +109,7 @@ func (in *instance) flow(rooms [][]room) assignment {
 			blocks = append(blocks, b)
 		}
 	}
-	memory, _ := in.byDeclaration(blocks, rooms)
+	memory, _ := in.byDeclaration(blocks)
 	budget := in.budgets(memory)
 	list := in.components(memory, rooms)
 	slices.SortStableFunc(list, func(x, y *component) int { return cmp.Compare(y.mpps, x.mpps) })
