@@ -1,6 +1,8 @@
 package atomicfile
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -41,5 +43,26 @@ func TestWriteFailureKeepsOldAndLeavesNothing(t *testing.T) {
 	}
 	if err := Write(filepath.Join(dir, "none", "f"), nil); err == nil {
 		t.Error("no error when the directory does not exist")
+	}
+}
+
+// A writer that fails half way leaves the old file, and nothing else.
+func TestWriteFuncFails(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	if err := Write(path, []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	err := WriteFunc(path, func(w io.Writer) error {
+		if _, err := w.Write([]byte("half of the n")); err != nil {
+			t.Error(err)
+		}
+		return broken
+	})
+	got, _ := os.ReadFile(path)
+	left, _ := os.ReadDir(dir)
+	if !errors.Is(err, broken) || string(got) != "old" || len(left) != 1 {
+		t.Errorf("%v: %q in %v", err, got, left)
 	}
 }
