@@ -3,6 +3,8 @@ package partition
 import (
 	"math"
 	"slices"
+
+	"nicprof/internal/fault"
 )
 
 // slack is the relative rounding that a sum may have above its limit.
@@ -208,6 +210,18 @@ func Evaluate(p *Problem, memory []int, on [][]bool) (*Plan, error) {
 	in, err := prepare(p)
 	if err != nil {
 		return nil, err
+	}
+	if len(memory) != len(p.Blocks) || len(on) != len(p.Blocks) {
+		return nil, fault.Inputf("an assignment of %d memories and %d blocks; there are %d blocks", len(memory), len(on), len(p.Blocks))
+	}
+	for b := range p.Blocks {
+		if memory[b] < Host || memory[b] >= len(p.Memories) || len(on[b]) != p.Blocks[b].Groups {
+			return nil, fault.Inputf("block %s: memory %d of %d, sides of %d groups of %d", p.Blocks[b].Name,
+				memory[b], len(p.Memories), len(on[b]), p.Blocks[b].Groups)
+		}
+		if memory[b] == Host && slices.Contains(on[b], true) {
+			return nil, fault.Inputf("block %s has groups on the NIC but no memory there", p.Blocks[b].Name)
+		}
 	}
 	plan := in.judge(assignment{memory, on})
 	return plan, in.err
