@@ -270,8 +270,16 @@ func (p *parser) index(at At, x Expr) Expr {
 }
 
 // isTypeArgs tells whether the '<' that comes next begins type arguments: they
-// begin with a type, and a call or, of a type, a member follows.
+// begin with a type, and a call or, of a type, a member follows. Before () they
+// can be nothing else, so that the type need not be declared.
 func (p *parser) isTypeArgs() bool {
+	j, ok := p.skipTypeArgs(0)
+	if !ok {
+		return false
+	}
+	if p.at(j).is("(") && p.at(j+1).is(")") {
+		return true
+	}
 	i := 1
 	if p.at(i).is(".") {
 		i++
@@ -281,10 +289,6 @@ func (p *parser) isTypeArgs() bool {
 		return false
 	}
 	if word(t, "error") && p.at(i+1).is(".") {
-		return false
-	}
-	j, ok := p.skipTypeArgs(0)
-	if !ok {
 		return false
 	}
 	return p.at(j).is("(") || p.at(j).is(".") && p.i > 0 && p.isType(p.toks[p.i-1])

@@ -110,6 +110,12 @@ func (pp *preproc) errorf(pos source.Pos, format string, args ...any) {
 	}
 }
 
+func (pp *preproc) warn(pos source.Pos, format string, args ...any) {
+	if len(pp.warnings) < maxErrors {
+		pp.warnings = append(pp.warnings, pp.src.Message(pos, format, args...))
+	}
+}
+
 func (pp *preproc) fatalf(pos source.Pos, format string, args ...any) {
 	if !pp.fatal {
 		pp.fatal = true
@@ -210,9 +216,7 @@ func (pp *preproc) directive(r *reader, hash Token, line []Token) (include bool)
 	case "error":
 		pp.errorf(word.Pos, "#error %s", spell(rest))
 	case "warning":
-		if len(pp.warnings) < maxErrors {
-			pp.warnings = append(pp.warnings, pp.src.Message(word.Pos, "#warning %s", spell(rest)))
-		}
+		pp.warn(word.Pos, "#warning %s", spell(rest))
 	case "pragma", "ident":
 		// Of no meaning here, as for other P4 compilers; @pragma is in the tree.
 	default:
@@ -220,7 +224,7 @@ func (pp *preproc) directive(r *reader, hash Token, line []Token) (include bool)
 			pp.line(r, word, line)
 			return false
 		}
-		pp.errorf(word.Pos, "unknown preprocessor directive #%s", word.Text)
+		pp.warn(word.Pos, "unknown preprocessor directive #%s is ignored", word.Text)
 	}
 	return false
 }

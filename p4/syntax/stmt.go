@@ -149,6 +149,9 @@ func (p *parser) forStmt(as Annotations) Stmt {
 	for !p.is(";") {
 		as := p.annotations()
 		start := At{p.tok().Pos}
+		if next := p.at(1); isName(p.tok()) && word(next, "in") {
+			p.fail(next, "the loop variable needs its type: for (bit<8> %s in …)", p.tok().Text)
+		}
 		if !p.isDecl() {
 			s.Init = append(s.Init, p.simple(as))
 		} else {
