@@ -1,6 +1,6 @@
 // The packet filter in eBPF that p4c-ebpf compiles for. Written for nicprof.
-#ifndef NICPROF_EBPF_MODEL_P4
-#define NICPROF_EBPF_MODEL_P4
+#ifndef _EBPF_MODEL_P4_
+#define _EBPF_MODEL_P4_
 #include <core.p4>
 
 extern CounterArray {

@@ -1,7 +1,7 @@
 // The Portable NIC Architecture as its specification (0.7 and later) describes
 // it, with what the DPDK and TC targets add. Written for nicprof.
-#ifndef NICPROF_PNA_P4
-#define NICPROF_PNA_P4
+#ifndef __PNA_P4__
+#define __PNA_P4__
 #include <core.p4>
 
 // Each kind of identifier is a plain width, a type that the control plane may

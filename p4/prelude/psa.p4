@@ -1,8 +1,8 @@
 // The Portable Switch Architecture, version 1.1 of its specification, with the
 // widths of psa_switch and the packet lengths that the DPDK target is given.
 // Written for nicprof.
-#ifndef NICPROF_PSA_P4
-#define NICPROF_PSA_P4
+#ifndef __PSA_P4__
+#define __PSA_P4__
 #include <core.p4>
 
 // Each kind of identifier is a plain width, a type that the control plane may

@@ -1,8 +1,8 @@
 // The user-space eBPF architecture that p4c-ubpf compiles for. From
 // UBPF_MODEL_VERSION 20200515 on, blocks are given standard metadata. Written
 // for nicprof.
-#ifndef NICPROF_UBPF_MODEL_P4
-#define NICPROF_UBPF_MODEL_P4
+#ifndef _UBPF_MODEL_P4_
+#define _UBPF_MODEL_P4_
 #include <core.p4>
 
 #ifndef UBPF_MODEL_VERSION

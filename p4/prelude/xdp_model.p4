@@ -1,7 +1,7 @@
 // The XDP switch that p4c-xdp compiles for; a filter as of the eBPF model is
 // allowed too. Written for nicprof.
-#ifndef NICPROF_XDP_MODEL_P4
-#define NICPROF_XDP_MODEL_P4
+#ifndef _XDP_MODEL_P4
+#define _XDP_MODEL_P4
 #include <core.p4>
 #include <ebpf_model.p4>
 
