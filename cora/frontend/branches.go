@@ -63,20 +63,21 @@ func (r *Result) branch(in *ir.Instr) *Branch {
 	}
 	place := fmt.Sprintf("%s:%d", filepath.Base(in.Pos.File), in.Pos.Line)
 	parser := in.Stage < len(r.Program.Stages) && r.Program.Stages[in.Stage].Kind == ir.Parser
-	cases := 0
+	cases, loops := 0, false
 	for _, s := range in.Succ {
-		if s.Label != "default" {
+		if !rest(s.Label) {
 			cases++
 		}
+		loops = loops || r.flow.at[s.To] <= r.flow.at[in.ID]
 	}
 	for _, s := range in.Succ {
 		a := Arm{Name: place, Label: s.Label, Share: 1 / float64(len(in.Succ))}
 		if s.Label != "true" {
 			a.Name += ":" + s.Label
 		}
-		if in.Op == ir.Switch && parser && cases > 0 {
+		if in.Op == ir.Switch && parser && cases > 0 && !loops {
 			a.Share = 1 / float64(cases)
-			if s.Label == "default" {
+			if rest(s.Label) {
 				a.Share = 0
 			}
 		}
@@ -90,6 +91,9 @@ func (r *Result) branch(in *ir.Instr) *Branch {
 	}
 	return b
 }
+
+// rest tells whether a case of a parser's select takes what the others leave.
+func rest(label string) bool { return label == "default" || label == "reject" }
 
 // acceptPackets assumes that packets pass a parser's verify.
 func (r *Result) acceptPackets(in *ir.Instr, b *Branch) {

@@ -22,7 +22,7 @@ func (r *Result) Mix(branches map[string]float64) (*Mix, error) {
 	}
 	w := newWalk(r, edges)
 	w.run()
-	m := &Mix{Result: r, Shares: branches, Visits: w.visits, Paths: w.paths()}
+	m := &Mix{Result: r, Shares: branches, Paths: w.paths(), Visits: w.visits}
 	m.Warnings = w.warnings()
 	for _, b := range r.Blocks {
 		m.Blocks = append(m.Blocks, m.visit(b))
@@ -546,6 +546,12 @@ func (w *walk) paths() []Path {
 	}
 	for _, f := range all {
 		total += f.mass
+	}
+	if total == 0 {
+		return nil
+	}
+	for i := range w.visits { // per packet that the paths are of
+		w.visits[i] /= total
 	}
 	var out []Path
 	for _, f := range all {

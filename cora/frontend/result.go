@@ -135,8 +135,8 @@ type Branch struct {
 }
 
 // Arm is one way on from a branch. Share is the default: of a table hit 1, of a
-// parser's select evenly among the cases but none to the default case, else
-// evenly.
+// parser's select that is not part of a loop evenly among the cases but none to
+// the default case, else evenly.
 type Arm struct {
 	Name  string
 	Label string // the edge's
