@@ -76,23 +76,21 @@ func (lx *lexer) pos() source.Pos {
 	return source.Pos{File: lx.file, Line: lx.line, Col: lx.off - lx.start + 1}
 }
 
-// operators by length, longest first. A '>' is never joined with another one,
-// because it may close nested type arguments: the parser joins them.
-var operators = [...][]string{
-	4: {"|+|=", "|-|="},
-	3: {"&&&", "<<=", "|+|", "|-|", "..."},
-	2: {"<<", "<=", ">=", "==", "!=", "&&", "||", "++", "..", "##",
-		"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="},
-	1: {"+", "-", "*", "/", "%", "&", "|", "^", "~", "!", "<", ">", "=", "(", ")",
-		"[", "]", "{", "}", ".", ",", ";", ":", "?", "@", "#"},
-}
+// operators by first byte, longest first. A '>' is never joined with another
+// one, because it may close nested type arguments: the parser joins them.
+var operators = func() (table [256][]string) {
+	for _, o := range strings.Fields(`|+|= |-|= &&& <<= |+| |-| ...
+		<< <= >= == != && || ++ .. ## += -= *= /= %= &= |= ^=
+		+ - * / % & | ^ ~ ! < > = ( ) [ ] { } . , ; : ? @ #`) {
+		table[o[0]] = append(table[o[0]], o)
+	}
+	return table
+}()
 
 func operatorAt(s string) string {
-	for n := min(len(operators)-1, len(s)); n > 0; n-- {
-		for _, o := range operators[n] {
-			if s[:n] == o {
-				return o
-			}
+	for _, o := range operators[s[0]] {
+		if strings.HasPrefix(s, o) {
+			return o
 		}
 	}
 	return ""

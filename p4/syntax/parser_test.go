@@ -316,7 +316,7 @@ func TestP414(t *testing.T) {
 // No input costs more than its length: nested and long inputs are refused or
 // read, and never overflow the stack.
 func TestDeepAndLongInputs(t *testing.T) {
-	n := 50_000
+	n := 20_000
 	for name, src := range map[string]string{
 		"parentheses": "const bit<8> x = " + strings.Repeat("(", n),
 		"unary":       "const bit<8> x = " + strings.Repeat("-", n) + "1;",

@@ -17,7 +17,7 @@ import (
 const (
 	maxErrors   = 20
 	maxTokens   = 1 << 19 // after preprocessing
-	maxWork     = 1 << 20 // tokens that macros produce, those of macros in them included
+	maxWork     = 1 << 19 // tokens that macros produce, those of macros in them included
 	maxIncludes = 1 << 10 // files read
 	maxDepth    = 64      // of includes, and of macros in arguments of macros
 	maxChain    = 256     // of macros that expand to macros

@@ -46,9 +46,11 @@ func (p *printer) annotations(as Annotations) {
 func tokens(list []Token) string {
 	s := ""
 	for _, t := range list {
-		s += spell([]Token{t}) + " "
+		s += spell([]Token{t})
 		if t.Kind == Bad && t.Text[0] == '"' {
 			s += "\n"
+		} else {
+			s += " "
 		}
 	}
 	return s

@@ -113,8 +113,14 @@ func (s *Sources) add(f SourceFile, src string) {
 	}
 }
 
+// maxNotes bounds the macros that a message names.
+const maxNotes = 8
+
 // expand notes that the macro's text stands at pos.
 func (s *Sources) expand(pos source.Pos, name string, def source.Pos) {
+	if len(s.expanded[pos]) == maxNotes {
+		return
+	}
 	for _, e := range s.expanded[pos] {
 		if e.name == name {
 			return
