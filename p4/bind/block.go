@@ -86,10 +86,10 @@ func (b *binder) apply(i *instance, vals []value, pos source.Pos) {
 	}
 	params, ctor := blockParams(bt.block.decl)
 	for k, p := range ctor {
-		st.params.set(p.Name, p.Pos, argument(i.args, k))
+		st.params.bind(p.Name, p.Pos, argument(i.args, k))
 	}
 	for k, p := range params {
-		st.params.set(p.Name, p.Pos, argument(vals, k))
+		st.params.bind(p.Name, p.Pos, argument(vals, k))
 	}
 	at, prefix, this := b.at, b.prefix, b.this
 	b.prefix, b.at.control, b.at.action, b.this = i.full, i.full, "", nil
@@ -250,8 +250,11 @@ func (b *binder) instance(d *syntax.InstanceDecl, sc *scope) value {
 		i.init = d
 		i.scope = newScope(sc)
 		for _, m := range d.Init {
-			if in, ok := m.(*syntax.InstanceDecl); ok {
-				b.declare(i.scope, in.Name, in.Pos, b.instance(in, sc))
+			switch m := m.(type) {
+			case *syntax.InstanceDecl:
+				b.declare(i.scope, m.Name, m.Pos, b.instance(m, sc))
+			case *syntax.FuncDecl:
+				b.resolve(m.Return, b.bindTypes(m.TypeParams, nil, sc))
 			}
 		}
 	}

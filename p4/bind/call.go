@@ -254,6 +254,9 @@ func (b *binder) callFunction(d *funcSym, e *syntax.CallExpr, sc *scope, want ty
 		b.evalArgs(e.Args, sc)
 		return nil
 	}
+	if len(e.TypeArgs) > 0 && len(e.TypeArgs) != len(f.TypeParams) {
+		b.errorf(e.Pos, "function %s has %d type parameters, %d type arguments are given", d.name, len(f.TypeParams), len(e.TypeArgs))
+	}
 	tsc := b.bindTypes(f.TypeParams, b.resolveAll(e.TypeArgs, sc), d.scope)
 	if f.Body == nil {
 		c := &extern{name: d.name, fn: f, pos: e.Pos, call: e}
@@ -267,6 +270,12 @@ func (b *binder) callFunction(d *funcSym, e *syntax.CallExpr, sc *scope, want ty
 
 // callBody inlines a function's body.
 func (b *binder) callBody(f *syntax.FuncDecl, vals []value, tsc *scope, want typ, pos source.Pos) value {
+	if b.running[f] {
+		b.errorf(pos, "function %s is not declared in its own body: P4 knows no recursion", f.Name)
+		return nil
+	}
+	b.running[f] = true
+	defer delete(b.running, f)
 	inner := newScope(tsc)
 	for i, p := range f.Params {
 		b.declare(inner, p.Name, p.Pos, vals[i])
@@ -297,6 +306,10 @@ func (b *binder) methodCall(e *syntax.CallExpr, f *syntax.MemberExpr, sc *scope,
 		}
 		return b.applyTable(x, e.Pos)
 	case *typeName:
+		if n, ok := sizes(f.Name, x.t); ok {
+			b.noArguments(e, f.Name)
+			return n
+		}
 		bt, ok := x.t.(*blockType)
 		if !ok || f.Name != "apply" {
 			if known(x.t) {
@@ -329,11 +342,9 @@ func (b *binder) methodCall(e *syntax.CallExpr, f *syntax.MemberExpr, sc *scope,
 	case *aggregate:
 		return b.builtin(x, f, e, sc)
 	case *scalar:
-		switch f.Name {
-		case "minSizeInBits", "maxSizeInBits":
-			return constant(bigInt(x.e.Bits), anyInt)
-		case "minSizeInBytes", "maxSizeInBytes":
-			return constant(bigInt((x.e.Bits+7)/8), anyInt)
+		if n, ok := sizes(f.Name, x.t); ok {
+			b.noArguments(e, f.Name)
+			return n
 		}
 		if known(x.t) {
 			b.errorf(f.NamePos, "%s has no method %s", name(x.t), f.Name)
@@ -341,6 +352,25 @@ func (b *binder) methodCall(e *syntax.CallExpr, f *syntax.MemberExpr, sc *scope,
 	}
 	b.evalArgs(e.Args, sc)
 	return nil
+}
+
+// sizes gives the value of the methods that tell a type's size. Of a varbit
+// both sizes are the largest.
+func sizes(method string, t typ) (value, bool) {
+	switch method {
+	case "minSizeInBits", "maxSizeInBits":
+		return constant(bigInt(bits(t)), anyInt), true
+	case "minSizeInBytes", "maxSizeInBytes":
+		return constant(bigInt((bits(t)+7)/8), anyInt), true
+	}
+	return nil, false
+}
+
+// noArguments reports arguments of a method that has no parameters.
+func (b *binder) noArguments(e *syntax.CallExpr, method string) {
+	if len(e.Args)+len(e.TypeArgs) > 0 {
+		b.errorf(e.Pos, "%s takes no arguments, %d are given, and no type arguments, %d are given", method, len(e.Args), len(e.TypeArgs))
+	}
 }
 
 type directKey struct {
@@ -380,11 +410,10 @@ func (b *binder) builtin(a *aggregate, f *syntax.MemberExpr, e *syntax.CallExpr,
 		b.errorf(e.Pos, "%s takes %d arguments, %d given", f.Name, want, len(e.Args))
 		return nil
 	}
+	if n, ok := sizes(f.Name, a.t); ok {
+		return n
+	}
 	switch {
-	case f.Name == "minSizeInBits", f.Name == "maxSizeInBits":
-		return constant(bigInt(bits(a.t)), anyInt)
-	case f.Name == "minSizeInBytes", f.Name == "maxSizeInBytes":
-		return constant(bigInt((bits(a.t)+7)/8), anyInt)
 	case f.Name == "isValid":
 		return isValid(a)
 	case f.Name == "setValid", f.Name == "setInvalid":

@@ -221,8 +221,12 @@ func (b *binder) slice(e *syntax.SliceExpr, sc *scope) value {
 	var okHi, okLo bool
 	if e.Width != nil {
 		var w int
-		lo, okLo = b.integer(e.Lo, sc)
 		w, okHi = b.integer(e.Width, sc)
+		from, ok := b.eval(e.Lo, sc, nil).(*scalar)
+		if ok && from.e.Op != ir.Const && okHi && w > 0 {
+			return slideSlice(x, from, w)
+		}
+		lo, okLo = b.integer(e.Lo, sc)
 		hi = lo + w - 1
 	} else {
 		hi, okHi = b.integer(e.Hi, sc)
@@ -252,6 +256,22 @@ func (b *binder) slice(e *syntax.SliceExpr, sc *scope) value {
 	}
 	for _, d := range s.loc {
 		r.loc = append(r.loc, ir.Def{Var: d.Var, Hi: d.Lo + hi, Lo: d.Lo + lo, May: d.May})
+	}
+	return r
+}
+
+// slideSlice gives w bits of x from a bit on that only the run time knows: any
+// of them may be read, or written.
+func slideSlice(x value, from *scalar, w int) value {
+	s, ok := x.(*scalar)
+	if !ok {
+		return nil
+	}
+	t := &bitsType{syntax.Bit, w}
+	r := &scalar{t: t, e: &ir.Expr{Op: ir.Any, Bits: w, Args: []*ir.Expr{s.e, from.e}, Text: "slice"}}
+	for _, d := range s.loc {
+		d.May = true
+		r.loc = append(r.loc, d)
 	}
 	return r
 }

@@ -47,6 +47,7 @@ type binder struct {
 	taken    map[string]int
 	storages map[varKey]value
 	direct   map[directKey]*instance
+	running  map[*syntax.FuncDecl]bool // whose bodies are being inlined
 	pool     map[string]value
 	names    map[string]string // of pooled storage, by its key
 
@@ -72,7 +73,7 @@ func Program(f *syntax.File) (p *ir.Program, err error) {
 		file: f, global: newScope(nil), seen: map[source.Pos]bool{},
 		errorsByName: map[string]int{}, matchKinds: map[string]bool{},
 		taken: map[string]int{}, storages: map[varKey]value{},
-		direct: map[directKey]*instance{}, pool: map[string]value{}, names: map[string]string{},
+		direct: map[directKey]*instance{}, running: map[*syntax.FuncDecl]bool{}, pool: map[string]value{}, names: map[string]string{},
 	}
 	defer func() {
 		if r := recover(); r != nil {

@@ -10,7 +10,7 @@ import (
 type scope struct {
 	up    *scope
 	names map[string]*symbol
-	limit int // sequence number that symbols of up must not exceed; 0: no limit
+	limit int // sequence number that symbols of up stay below; 0: no limit
 	seq   *int
 }
 
@@ -66,7 +66,7 @@ func newScope(up *scope) *scope {
 // body opens the scope of a body that sees only what is declared so far.
 func (s *scope) body() *scope {
 	in := newScope(s)
-	in.limit = *s.seq
+	in.limit = *s.seq + 1
 	return in
 }
 
@@ -77,10 +77,20 @@ func (s *scope) set(name string, pos source.Pos, def any) *symbol {
 	return sym
 }
 
+// bind gives a name its value, or another one: bodies that see the name see the
+// new value.
+func (s *scope) bind(name string, pos source.Pos, def any) {
+	if sym := s.names[name]; sym != nil {
+		sym.def = def
+		return
+	}
+	s.set(name, pos, def)
+}
+
 // find gives the innermost symbol of that name, or nil.
 func (s *scope) find(name string) *symbol {
 	for limit := 0; s != nil; s = s.up {
-		if sym := s.names[name]; sym != nil && (limit == 0 || sym.seq <= limit) {
+		if sym := s.names[name]; sym != nil && (limit == 0 || sym.seq < limit) {
 			return sym
 		}
 		if s.limit > 0 && (limit == 0 || s.limit < limit) {

@@ -181,6 +181,10 @@ func (b *binder) tableAction(t *tableSym, ref *syntax.ActionRef) {
 		}
 	}
 	for i, p := range params {
+		if p.Dir == syntax.NoDir && ta.args[i] != nil {
+			b.errorf(ta.args[i].Pos, "%s of action %s cannot be bound here: table entries give it", p.Name, a.decl.Name)
+			return
+		}
 		if p.Dir != syntax.NoDir && ta.args[i] == nil && !optional(p) {
 			b.errorf(ref.Pos, "action %s takes %s, %d given: %s must be bound here", a.decl.Name, count(params), len(ref.Args), p.Name)
 			return
@@ -237,9 +241,7 @@ func (b *binder) defaultAction(t *tableSym, p *syntax.Property) {
 		}
 		t.actions = append(t.actions, tableAction{a, make([]*syntax.Argument, len(a.decl.Params))})
 	}
-	if len(args) > len(a.decl.Params) {
-		b.errorf(p.Value.Position(), "action %s takes %s, %d given", id.Name, count(a.decl.Params), len(args))
-	}
+	b.pair("action "+id.Name, a.decl.Params, args, p.Value.Position(), false)
 	b.evalArgs(args, t.scope)
 }
 

@@ -201,6 +201,9 @@ func (b *binder) resolve(t syntax.Type, sc *scope) typ {
 		case syntax.Bool:
 			return boolType
 		case syntax.ErrorType:
+			if len(b.errorsByName) == 0 {
+				b.errorf(t.Pos, "type error is not declared; #include <core.p4> declares it")
+			}
 			return errorType
 		case syntax.StringT:
 			return stringType
