@@ -12,8 +12,12 @@ import (
 // read counts the traffic under the keys of the program, or makes it up from
 // what a YAML file says.
 func (b *builder) read() error {
-	t, v, err := traffic.LoadVolumes(b.Traffic, b.keys, traffic.VolumeOptions{})
-	if err != nil {
+	var t traffic.Traffic
+	var v *traffic.Volumes
+	var err error
+	if b.Given != nil {
+		t = *b.Given
+	} else if t, v, err = traffic.LoadVolumes(b.Traffic, b.keys, traffic.VolumeOptions{}); err != nil {
 		return err
 	}
 	b.out.Mix, err = b.Front.Mix(t.Branches)
@@ -65,6 +69,8 @@ func (b *builder) synthesise(t traffic.Traffic) (*traffic.Volumes, error) {
 	s := traffic.Synthesis{PPS: rate * 1e6, FrameBytes: bytes, Seed: b.Options.Seed}
 	shape := traffic.Shape{}
 	switch {
+	case t.Shape.Volumes != nil: // flows: {volumes: …}
+		shape = t.Shape
 	case t.Flows == nil:
 		var err error
 		if shape, err = traffic.NamedShape(traffic.ShapeNames()[0]); err != nil {
@@ -93,8 +99,10 @@ func (b *builder) synthesise(t traffic.Traffic) (*traffic.Volumes, error) {
 				}
 			}
 		}
-		if f.MaxPPS > 0 && t.Flows != nil && t.Flows.Popularity == "" {
-			f.Shape = traffic.Shape{} // Zipf's law with the exponent that fits
+		// Of a shape as many groups as the largest takes; without one Zipf's law
+		// with the exponent that fits.
+		if f.MaxPPS > 0 && shape != (traffic.Shape{}) {
+			f.Groups = 0
 		}
 		s.Functions = append(s.Functions, f)
 	}

@@ -35,7 +35,8 @@ type Options struct {
 // Input is what a plan is made from.
 type Input struct {
 	Front   *frontend.Result
-	Traffic string // path of a traffic file
+	Traffic string           // path of a traffic file
+	Given   *traffic.Traffic // instead of the file, which it names
 	Model   *model.Model
 	Costs   *costs.Costs
 	Options Options
