@@ -23,6 +23,7 @@ type lexer struct {
 }
 
 func newLexer(file, src string) *lexer {
+	src = strings.TrimPrefix(src, "\ufeff") // byte order mark
 	lx := &lexer{text: src, file: file, line: 1, phys: 1}
 	if strings.Contains(src, "\\\n") || strings.Contains(src, "\\\r\n") {
 		lx.join(src)

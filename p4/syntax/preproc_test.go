@@ -22,6 +22,7 @@ func preprocess(src string, opt Options) (string, *preproc) {
 func TestMacros(t *testing.T) {
 	for _, c := range []struct{ name, src, want string }{
 		{"object", "#define N 8\nbit<N> x;", "bit<8> x;"},
+		{"byte order mark", "\ufeff#define N 8\nN", "8"},
 		{"none", "#define EMPTY\nEMPTY a EMPTY b", "a b"},
 		{"undefined again", "#define N 8\n#undef N\nN", "N"},
 		{"redefined", "#define N 8\n#define N 9\nN", "9"},
