@@ -40,14 +40,14 @@ func TestExpect(t *testing.T) {
 
 func TestTextFormat(t *testing.T) {
 	m, err := parseText(`# comment
-a { b: "x\"y" 'z' c: 5; d: [1, 2] e < f: TRUE > }
+a { b: "x\"y\342\227\225\n◕" 'z' c: 5; d: [1, 2] e < f: TRUE > }
 a: { b: "second" }
 g: -1.5e3 # end`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ got, want string }{
-		{m.at("a").text("b"), `x"yz`},
+		{m.at("a").text("b"), "x\"y◕\n◕z"},
 		{m.at("a").text("c"), "5"},
 		{m.at("a")["d"][1].text, "2"},
 		{m.at("a", "e").text("f"), "TRUE"},
@@ -206,4 +206,48 @@ func TestCommit(t *testing.T) {
 	if got := commit(t.TempDir()); got != "unknown" {
 		t.Errorf("no repository: got %s", got)
 	}
+}
+
+// TestRun reads a checkout in miniature and writes both reports.
+func TestRun(t *testing.T) {
+	root := filepath.Join("testdata", "checkout")
+	out := filepath.Join(t.TempDir(), "p4c.md")
+	var stdout, stderr bytes.Buffer
+	if err := run([]string{"-p4c", root, "-v", "-o", out}, &stdout, &stderr); err != nil {
+		t.Fatal(err)
+	}
+	report, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range [][]string{
+		{"p4_16_samples", "accepted", "3", "3", "100.0"},
+		{"with P4Info", "the same objects", "2", "1", "50.0"},
+		{"p4_16_errors, syntax error", "refused at the line", "1", "1", "100.0"},
+		{"p4_16_errors, undeclared name", "refused at the line", "1", "1", "100.0"},
+		{"p4_16_errors, wrong number of arguments", "refused at the line", "1", "1", "100.0"},
+		{"p4_16_errors, these three", "refused at the line", "3", "3", "100.0"},
+	} {
+		if !hasRow(string(report), row) {
+			t.Errorf("no row %q in\n%s", row, report)
+		}
+	}
+	for _, want := range []string{"P4Info: differs.p4: no register I.seen", "an unexpected register I.seen2"} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("no %q in\n%s", want, stdout.String())
+		}
+	}
+}
+
+func hasRow(markdown string, cells []string) bool {
+	for line := range strings.Lines(markdown) {
+		var found []string
+		for _, cell := range strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|") {
+			found = append(found, strings.TrimSpace(cell))
+		}
+		if slices.Equal(found, cells) {
+			return true
+		}
+	}
+	return false
 }

@@ -165,9 +165,6 @@ func declared(p *ir.Program) summary {
 			size := o.Elements
 			if !o.SizeDeclared {
 				size = defaultSize
-				if o.ConstEntries {
-					size = int64(o.Entries)
-				}
 			}
 			s["table "+name] = fmt.Sprintf("size %d, keys %s", size, strings.Join(keys, ", "))
 		case ir.Register:

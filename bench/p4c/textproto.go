@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // message is a message of the text format of protocol buffers: its values by
@@ -104,24 +106,29 @@ func word(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("_.+-", c) >= 0
 }
 
-// quoted reads a string; escapes other than of quotes stay as they are.
+// quoted reads a string and what its escapes stand for.
 func (p *textParser) quoted(quote byte) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for p.at++; p.at < len(p.src) && p.src[p.at] != quote; p.at++ {
-		if p.src[p.at] == '\\' && p.at+1 < len(p.src) {
-			p.at++
-			if c := p.src[p.at]; c != quote && c != '\\' {
-				b.WriteByte('\\')
-			}
+	b := []byte{'"'}
+	rest := p.src[p.at+1:]
+	for rest != "" && rest[0] != quote {
+		c, multi, tail, err := strconv.UnquoteChar(rest, quote)
+		if err != nil { // an escape that Go does not know stands for itself
+			c, multi, tail = rune(rest[0]), false, rest[1:]
 		}
-		b.WriteByte(p.src[p.at])
+		if multi {
+			b = utf8.AppendRune(b, c)
+		} else {
+			b = append(b, byte(c))
+		}
+		rest = tail
 	}
-	if p.at >= len(p.src) {
+	if rest == "" {
 		p.fail("a string does not end")
+		p.at = len(p.src)
+		return string(b)
 	}
-	p.at++
-	return b.String()
+	p.at = len(p.src) - len(rest) + 1
+	return string(b)
 }
 
 // message reads fields up to the closing bracket, "" for the end of the text.

@@ -407,10 +407,10 @@ func text(e *ir.Expr) string {
 	switch {
 	case e.Op == ir.Const:
 		return e.Value.String()
+	case e.Op == ir.Use && e.Bits < e.Var.Bits:
+		return fmt.Sprintf("%s[%d:%d]", e.Var.Name, e.Hi, e.Lo)
 	case e.Op == ir.Use:
 		return e.Var.Name
-	case e.Op == ir.Slice:
-		return fmt.Sprintf("%s[%d:%d]", args[0], e.Hi, e.Lo)
 	case e.Op == ir.InSet:
 		return fmt.Sprintf("%s in %s", strings.Join(args, " "), e.Object.Name)
 	case len(args) == 2:

@@ -341,9 +341,9 @@ func narrowed(e *ir.Expr) *ir.Expr {
 	return e
 }
 
-// slice gives bits hi to lo of x.
+// slice gives bits hi to lo of a use.
 func slice(x *ir.Expr, hi, lo int) *ir.Expr {
-	return &ir.Expr{Op: ir.Slice, Bits: hi - lo + 1, Hi: hi, Lo: lo, Args: []*ir.Expr{x}}
+	return &ir.Expr{Op: ir.Use, Bits: hi - lo + 1, Var: x.Var, Hi: x.Lo + hi, Lo: x.Lo + lo}
 }
 
 // lowMask gives n for the mask of the n low bits, else 0.
