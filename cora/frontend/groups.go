@@ -297,12 +297,15 @@ func (t *tracer) location(at traced) Group {
 		return *g
 	}
 	t.memo[at] = &Group{Exact: true} // what a cycle brings back adds nothing
-	g, have := Group{Exact: true}, false
+	g, have, original := Group{Exact: true}, false, false
 	defs := t.r.flow.reaching(at.instr, at.v, at.hi, at.lo)
 	for _, d := range defs {
 		from, ok := t.definition(d, at)
+		came := d == entry || t.r.Program.Code[d].Op == ir.Extract
+		again := came && original // the header of another path through the parser
+		original = original || came
 		switch {
-		case !ok:
+		case !ok || again:
 		case !have:
 			g, have = from, true
 		default:
