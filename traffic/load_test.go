@@ -17,6 +17,7 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"nicprof/internal/fault"
+	"nicprof/traffic/capture"
 )
 
 func write(t *testing.T, name string, data []byte) string {
@@ -426,5 +427,19 @@ func FuzzReadCapture(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, err := ReadCapture(bytes.NewReader(data), "t.pcap")
 		valid(t, got, err)
+		s, err := capture.FromReader(bytes.NewReader(data), "t.pcap")
+		if err != nil {
+			return
+		}
+		v, err := sourceVolumes(s, []Key{FiveTuple(), {IPv4Dest}, {}}, VolumeOptions{Window: 1}, "t.pcap")
+		if err != nil {
+			if fault.KindOf(err) != fault.Input {
+				t.Fatalf("not a fault of the user's: %v", err)
+			}
+			return
+		}
+		if sum(v.Packets) != v.TotalPackets || v.Keys[2].Packets[0] != v.TotalPackets || v.Seconds < 0 {
+			t.Fatalf("%+v", v)
+		}
 	})
 }

@@ -193,6 +193,19 @@ func TestReadSizes(t *testing.T) {
 	}
 }
 
+// The middles of equal parts are the quantiles there, from the largest down.
+func TestMiddles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := genSizes(t, 9000)
+		n := rapid.IntRange(1, 50).Draw(t, "n")
+		for i, w := range s.middles(n) {
+			if q := s.Quantile((float64(n-1-i) + 0.5) / float64(n)); q != w {
+				t.Fatalf("middle %d of %d is %v, the quantile there %v", i, n, w, q)
+			}
+		}
+	})
+}
+
 func FuzzReadSizes(f *testing.F) {
 	f.Add("185\n0 0\n100 50\n2e4 100\n", true)
 	f.Add("1,.5\n1,1 # x", false)
