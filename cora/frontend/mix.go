@@ -471,7 +471,7 @@ func (w *walk) partLookup(in *ir.Instr, s *state, chances []chance) {
 	}
 	var outcome *ir.Var
 	for _, d := range in.Defs {
-		if d.Var.Kind == ir.Hit {
+		if d.Var.Kind == ir.Hit && outcome == nil { // the action that ran comes behind it
 			outcome = d.Var
 		}
 	}
