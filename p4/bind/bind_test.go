@@ -107,6 +107,7 @@ func TestRefusals(t *testing.T) {
 		{"arguments", "register<bit<32>>(4) r;", "r.write(1);", "x.p4:13:1", "takes 2 arguments, 1 given"},
 		{"constructor", "register<bit<32>>() r;", "", "x.p4:11:21", "takes 1 argument, 0 given"},
 		{"action", "table t { actions = { nothing; } }", "t.apply();", "x.p4:11:23", "action nothing is not declared"},
+		{"P4_14", "", "modify_field(meta.index, 1);", "x.p4:13:1", "is P4_14, in place of which P4_16 has an assignment: dst = src;"},
 		{"type", "bit_t x;", "", "x.p4:11:1", "type bit_t is not declared"},
 		{"twice", "bit<8> x; bit<9> x;", "", "x.p4:11:18", "x is declared twice"},
 		{"unused action", "action a() { y = 1; }", "", "x.p4:11:14", "name y is not declared"},

@@ -182,8 +182,10 @@ func (b *binder) scratch(f func()) {
 	code, open, exits, at := b.code, b.open, b.exits, b.at
 	frame, loops, rejects := b.frame, b.loops, b.rejects
 	b.code, b.open = nil, nil
+	b.apart++
 	b.emit(ir.Nop, source.Pos{})
 	f()
+	b.apart--
 	b.code, b.open, b.exits, b.at = code, open, exits, at
 	b.frame, b.loops, b.rejects = frame, loops, rejects
 }
@@ -259,7 +261,7 @@ func (b *binder) instance(d *syntax.InstanceDecl, sc *scope) value {
 		}
 	}
 	if _, ok := t.(*externType); ok {
-		b.object(i, d, n)
+		b.object(i, d.Annotations, n)
 	}
 	b.abstract(i, d)
 	return i
@@ -287,6 +289,17 @@ func (b *binder) construct(t typ, args []*syntax.Argument, sc *scope, pos, at so
 		i.ctor = m.Params
 		i.args = b.ctorArgs(m.Params, list, x.scope, sc)
 	case *blockType:
+		for _, o := range x.block.more {
+			_, ctor := blockParams(x.block.decl)
+			_, other := blockParams(o.decl)
+			if _, ok := b.pair("", ctor, args, pos, true); ok {
+				break
+			}
+			if _, ok := b.pair("", other, args, pos, true); ok {
+				x = b.specialise(o, x.args, pos, false).(*blockType)
+				i.t = x
+			}
+		}
 		_, ctor := blockParams(x.block.decl)
 		list, ok := b.pair("constructor of "+x.block.name, ctor, args, pos, false)
 		if !ok {

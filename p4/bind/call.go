@@ -257,7 +257,7 @@ func (b *binder) callFunction(d *funcSym, e *syntax.CallExpr, sc *scope, want ty
 	if len(e.TypeArgs) > 0 && len(e.TypeArgs) != len(f.TypeParams) {
 		b.errorf(e.Pos, "function %s has %d type parameters, %d type arguments are given", d.name, len(f.TypeParams), len(e.TypeArgs))
 	}
-	tsc := b.bindTypes(f.TypeParams, b.resolveAll(e.TypeArgs, sc), d.scope)
+	tsc := b.bindTypes(f.TypeParams, b.resolveAll(e.TypeArgs, sc), d.scope[f])
 	if f.Body == nil {
 		c := &extern{name: d.name, fn: f, pos: e.Pos, call: e}
 		b.externArgs(c, list, tsc, sc, want)

@@ -78,6 +78,9 @@ func (b *binder) ident(e *syntax.Ident, sc *scope) value {
 		if e.Name == "error" {
 			return &typeName{errorType}
 		}
+		if b.matchKinds[e.Name] {
+			return &scalar{t: kindType, e: &ir.Expr{Op: ir.Any, Text: e.Name}}
+		}
 		b.undeclared(e.Pos, e.Name, sc, "name")
 		return nil
 	}
@@ -203,7 +206,7 @@ func (b *binder) index(e *syntax.IndexExpr, sc *scope) value {
 			return b.element(x, s.e, "[]")
 		}
 		if n := s.e.Value; !n.IsInt64() || n.Int64() < 0 || n.Int64() >= int64(len(x.elems)) {
-			if base(x.t) != nil || x.t == nil {
+			if len(x.elems) > 0 && base(x.t) != nil || x.t == nil {
 				b.errorf(e.Index.Position(), "index %s, but there are %d elements", n, len(x.elems))
 			}
 			return nil
@@ -487,6 +490,14 @@ func (b *binder) mux(e *syntax.MuxExpr, sc *scope, want typ) value {
 	if c == nil {
 		c = opaque(boolType, "?:")
 	}
+	if c.e.Op == ir.Const {
+		live, dead := e.Then, e.Else
+		if c.e.Value.Sign() == 0 {
+			live, dead = dead, live
+		}
+		b.scratch(func() { b.eval(dead, sc, want) })
+		return b.eval(live, sc, want)
+	}
 	if (acts(e.Then) || acts(e.Else)) && known(want) {
 		t := b.temp(want, "mux")
 		yes, no := b.branch(c.e, e.Pos)
@@ -500,12 +511,6 @@ func (b *binder) mux(e *syntax.MuxExpr, sc *scope, want typ) value {
 	}
 	x := b.eval(e.Then, sc, want)
 	y := b.eval(e.Else, sc, want)
-	if c.e.Op == ir.Const {
-		if c.e.Value.Sign() != 0 {
-			return x
-		}
-		return y
-	}
 	p, okP := x.(*scalar)
 	q, okQ := y.(*scalar)
 	if okP && okQ {

@@ -32,15 +32,12 @@ func (c *extern) at(i int) *ir.Expr {
 
 // object makes the stateful object of an extern instance. What keeps no state
 // from packet to packet has none.
-func (b *binder) object(i *instance, d *syntax.InstanceDecl, n int) {
+func (b *binder) object(i *instance, as syntax.Annotations, n int) {
 	x, ok := i.t.(*externType)
 	if !ok || i.obj != nil {
 		return
 	}
-	if i.full == "" {
-		i.name, i.full, i.pos = d.Name, b.qualify(d.Name), d.Pos
-	}
-	o := &ir.Object{Type: x.String(), Name: i.name, FullName: i.full, Pos: i.pos, Annotations: annotationNames(d.Annotations)}
+	o := &ir.Object{Type: x.String(), Name: i.name, FullName: i.full, Pos: i.pos, Annotations: annotationNames(as)}
 	ctor := func(name string) int64 {
 		for k, p := range i.ctor {
 			if p.Name == name {
@@ -106,6 +103,9 @@ func (b *binder) object(i *instance, d *syntax.InstanceDecl, n int) {
 		o.Kind = ir.Other
 	}
 	i.obj = b.newObject(o)
+	if b.apart == 0 && !strings.HasPrefix(strings.ToLower(x.decl.Name), "direct") {
+		b.kept[i.obj] = true
+	}
 }
 
 // stateless are the externs, whoever declares them, that keep nothing from one
@@ -123,7 +123,7 @@ func (b *binder) unit(i *instance) string {
 		if !ok {
 			continue
 		}
-		if _, ok := base(s.t).(*enumType); !ok {
+		if e, ok := base(s.t).(*enumType); !ok || e.under != nil {
 			continue
 		}
 		m := strings.ToLower(s.e.Text[strings.LastIndex(s.e.Text, ".")+1:])

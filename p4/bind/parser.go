@@ -37,19 +37,15 @@ func (b *binder) states(d *syntax.ParserDecl, sc *scope) {
 	outer := b.rejects
 	b.rejects = &m.reject
 	b.enterState(m, "start")
-	if !b.quick {
-		open := b.open
-		b.scratch(func() {
-			b.rejects = &[]hole{}
-			for _, s := range d.States {
-				if m.heads[s.Name] == nil {
-					b.open = nil
-					b.enterState(m, s.Name)
-				}
+	b.scratch(func() {
+		b.rejects = &[]hole{}
+		for _, s := range d.States {
+			if m.heads[s.Name] == nil {
+				b.open = nil
+				b.enterState(m, s.Name)
 			}
-		})
-		b.open = open
-	}
+		}
+	})
 	b.rejects = outer
 	b.open = m.accept
 	if outer != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -41,6 +42,7 @@ type binder struct {
 	matchKinds   map[string]bool
 
 	objects  []*ir.Object
+	kept     map[*ir.Object]bool // part of the program though no instruction names them
 	atomics  []ir.AtomicRegion
 	stages   []ir.Stage
 	warnings []*source.Message
@@ -61,7 +63,7 @@ type binder struct {
 	inTable *tableSym
 	grown   []*aggregate
 	depth   int
-	quick   bool
+	apart   int // of scratch code in each other
 }
 
 // stop ends the lowering of a program that exceeds a bound.
@@ -73,7 +75,7 @@ func Program(f *syntax.File) (p *ir.Program, err error) {
 		file: f, global: newScope(nil), seen: map[source.Pos]bool{},
 		errorsByName: map[string]int{}, matchKinds: map[string]bool{},
 		taken: map[string]int{}, storages: map[varKey]value{},
-		direct: map[directKey]*instance{}, running: map[*syntax.FuncDecl]bool{}, pool: map[string]value{}, names: map[string]string{},
+		direct: map[directKey]*instance{}, running: map[*syntax.FuncDecl]bool{}, kept: map[*ir.Object]bool{}, pool: map[string]value{}, names: map[string]string{},
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -181,6 +183,7 @@ func (b *binder) enum(d *syntax.EnumDecl, sc *scope) {
 		t.under = b.resolve(d.Type, sc)
 	}
 	b.declare(sc, d.Name, d.Pos, &typeSym{t: t})
+	inner := newScope(sc) // members may name earlier ones
 	for i, m := range d.Members {
 		if t.values[m.Name] != nil {
 			b.errorf(m.Pos, "enum %s has two members %s", d.Name, m.Name)
@@ -188,12 +191,13 @@ func (b *binder) enum(d *syntax.EnumDecl, sc *scope) {
 		}
 		n := constant(bigInt(i), t)
 		if m.Value != nil {
-			if v, ok := b.eval(m.Value, sc, t.under).(*scalar); ok && v.e.Op == ir.Const {
+			if v, ok := b.eval(m.Value, inner, t.under).(*scalar); ok && v.e.Op == ir.Const {
 				n = constant(v.e.Value, t)
 			}
 		}
 		n.e.Text = d.Name + "." + m.Name
 		t.values[m.Name] = n
+		inner.set(m.Name, m.Pos, n)
 	}
 }
 
@@ -211,14 +215,15 @@ func (b *binder) function(d *syntax.FuncDecl, sc *scope) {
 			return sameParams(o.Params, d.Params) && (o.Body == nil) == (d.Body == nil)
 		}) {
 			f.decls = append(f.decls, d)
+			f.scope[d] = sc.body()
 			return
 		}
 		b.errorf(d.Pos, "%s is declared twice; first at %s", d.Name, old.pos)
 		return
 	}
-	f := &funcSym{name: d.Name, decls: []*syntax.FuncDecl{d}, used: map[*syntax.FuncDecl]bool{}}
+	f := &funcSym{name: d.Name, decls: []*syntax.FuncDecl{d}, scope: map[*syntax.FuncDecl]*scope{}, used: map[*syntax.FuncDecl]bool{}}
 	b.declare(sc, d.Name, d.Pos, f)
-	f.scope = sc.body()
+	f.scope[d] = sc.body()
 }
 
 func sameParams(x, y []*syntax.Param) bool {
@@ -255,7 +260,12 @@ func (b *binder) blockDecl(name string, pos source.Pos, d syntax.Decl, tps []*sy
 		}
 	}
 	k := &blockSym{name: name, decl: d}
-	b.declare(sc, name, pos, k)
+	if old := sc.names[name]; old != nil && overloads(old.def, d) {
+		first := old.def.(*blockSym)
+		first.more = append(first.more, k)
+	} else {
+		b.declare(sc, name, pos, k)
+	}
 	k.scope = sc.body()
 	tsc := b.bindTypes(tps, nil, sc)
 	seen := map[string]source.Pos{}
@@ -266,6 +276,23 @@ func (b *binder) blockDecl(name string, pos source.Pos, d syntax.Decl, tps []*sy
 		}
 		seen[p.Name] = p.Pos
 	}
+}
+
+// overloads tells whether a control, parser or package may have the name of
+// another one: their constructors' parameters or type parameters differ.
+func overloads(old any, d syntax.Decl) bool {
+	k, ok := old.(*blockSym)
+	if !ok || typeOnly(k.decl) || typeOnly(d) {
+		return false
+	}
+	for _, o := range append([]*blockSym{k}, k.more...) {
+		_, p := blockParams(o.decl)
+		_, q := blockParams(d)
+		if reflect.TypeOf(o.decl) != reflect.TypeOf(d) || sameParams(p, q) && len(typeParams(o.decl)) == len(typeParams(d)) {
+			return false
+		}
+	}
+	return true
 }
 
 func typeOnly(d syntax.Decl) bool {
@@ -308,11 +335,11 @@ func (b *binder) unusedFunction(d *syntax.FuncDecl) {
 		return
 	}
 	f, ok := s.def.(*funcSym)
-	if !ok || f.used[d] {
+	if !ok || f.used[d] || f.scope[d] == nil {
 		return
 	}
 	b.scratch(func() {
-		tsc := b.bindTypes(d.TypeParams, nil, f.scope)
+		tsc := b.bindTypes(d.TypeParams, nil, f.scope[d])
 		vals := make([]value, len(d.Params))
 		for i, p := range d.Params {
 			vals[i] = b.storage(b.resolve(p.Type, tsc), d.Name+"."+p.Name, ir.Local, "", false)
@@ -596,6 +623,9 @@ func (b *binder) collect(p *ir.Program) {
 		walk(in.Base)
 		walk(in.Max)
 		object(in.Object)
+	}
+	for o := range b.kept {
+		object(o)
 	}
 	for _, o := range b.objects {
 		if o.Direct != nil && objects[o.Direct] {

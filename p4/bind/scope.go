@@ -35,13 +35,14 @@ type (
 		name  string
 		decl  syntax.Decl
 		scope *scope
-		used  bool // lowered as a part of the program
+		used  bool        // lowered as a part of the program
+		more  []*blockSym // overloads, told apart by their constructor's parameters
 	}
 	// funcSym is a function with all its overloads.
 	funcSym struct {
 		name  string
 		decls []*syntax.FuncDecl
-		scope *scope
+		scope map[*syntax.FuncDecl]*scope // what each body sees
 		used  map[*syntax.FuncDecl]bool
 	}
 )
@@ -111,6 +112,10 @@ func (b *binder) declare(sc *scope, name string, pos source.Pos, def any) {
 
 // undeclared reports a name that nothing declares, with the nearest one.
 func (b *binder) undeclared(pos source.Pos, name string, sc *scope, what string) {
+	if hint := syntax.P414Primitive(name); hint != "" && what == "function" {
+		b.errorf(pos, "function %s is not declared; it is P4_14, in place of which P4_16 has %s", name, hint)
+		return
+	}
 	best, least := "", len(name)/2+1
 	for s := sc; s != nil; s = s.up {
 		for n := range s.names {

@@ -305,6 +305,19 @@ func (b *binder) ifStmt(s *syntax.IfStmt, sc *scope) {
 	if c == nil {
 		c = opaque(boolType, "if")
 	}
+	if c.e.Op == ir.Const {
+		live, dead := s.Then, s.Else
+		if c.e.Value.Sign() == 0 {
+			live, dead = dead, live
+		}
+		if dead != nil {
+			b.scratch(func() { b.stmt(dead, newScope(sc)) })
+		}
+		if live != nil {
+			b.stmt(live, newScope(sc))
+		}
+		return
+	}
 	yes, no := b.branch(c.e, s.Pos)
 	b.open = yes
 	b.stmt(s.Then, newScope(sc))

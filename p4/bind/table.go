@@ -39,9 +39,13 @@ func bigInt(n int) *big.Int { return big.NewInt(int64(n)) }
 func (b *binder) valueSet(d *syntax.ValueSetDecl, sc *scope) *valueSet {
 	n, _ := b.integer(d.Size, sc)
 	t := b.resolve(d.Type, sc)
-	return &valueSet{t: t, obj: b.newObject(&ir.Object{Kind: ir.ValueSet, Type: name(t), Name: d.Name,
+	v := &valueSet{t: t, obj: b.newObject(&ir.Object{Kind: ir.ValueSet, Type: name(t), Name: d.Name,
 		FullName: b.fullName(d.Name, d.Annotations), Pos: d.Pos, Elements: int64(n), Bits: bits(t),
 		Annotations: annotationNames(d.Annotations)})}
+	if b.apart == 0 {
+		b.kept[v.obj] = true
+	}
+	return v
 }
 
 func (b *binder) newObject(o *ir.Object) *ir.Object {
@@ -84,7 +88,11 @@ func (b *binder) property(t *tableSym, p *syntax.Property) {
 	switch v := v.(type) {
 	case *instance:
 		if v.obj == nil {
-			b.object(v, &syntax.InstanceDecl{At: syntax.At{Pos: p.Pos}, Name: t.decl.Name + "." + p.Name}, 1)
+			v.name, v.pos = t.decl.Name+"."+p.Name, p.Pos
+			if v.full = t.full + "." + p.Name; p.Annotations.Find("name") != nil {
+				v.full, _ = p.Annotations.Find("name").Text()
+			}
+			b.object(v, p.Annotations, 1)
 		}
 		if v.obj == nil {
 			return

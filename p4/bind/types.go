@@ -222,6 +222,10 @@ func (b *binder) resolve(t syntax.Type, sc *scope) typ {
 		if !ok {
 			return nil
 		}
+		if w < 0 || w > maxWidth {
+			b.errorf(t.Width.Position(), "a width of %d bits; expected 0 to %d", w, maxWidth)
+			return nil
+		}
 		return &bitsType{t.Kind, w}
 	case *syntax.NamedType:
 		return b.named(t, sc, nil, false)
@@ -269,6 +273,11 @@ func (b *binder) named(n *syntax.NamedType, sc *scope, args []typ, written bool)
 	d, ok := s.def.(*typeSym)
 	if !ok {
 		if k, ok := s.def.(*blockSym); ok {
+			for _, o := range k.more {
+				if len(typeParams(k.decl)) != len(args) && len(typeParams(o.decl)) == len(args) {
+					k = o
+				}
+			}
 			return b.specialise(k, args, n.Pos, written)
 		}
 		b.errorf(n.Pos, "%s is not a type", n.Name)
@@ -320,6 +329,11 @@ func (b *binder) fields(c *composite, decl *syntax.CompositeDecl, sc *scope) {
 		if seen[f.Name] {
 			b.errorf(f.Pos, "%s has two fields %s", decl.Name, f.Name)
 			continue
+		}
+		if a := f.Annotations.Find("length"); a != nil && len(a.Tokens) == 1 && a.Tokens[0].Kind == syntax.Name {
+			if n := a.Tokens[0]; !seen[n.Text] && sc.find(n.Text) == nil {
+				b.undeclared(n.Pos, n.Text, sc, "name")
+			}
 		}
 		seen[f.Name] = true
 		c.fields = append(c.fields, field{f.Name, b.resolve(f.Type, sc), isFlow(f.Annotations)})
