@@ -209,8 +209,8 @@ func may(vars []*ir.Var) []ir.Def {
 	return ds
 }
 
-// assign emits an assignment. An element chosen at run time makes the index a
-// second argument, on which what is stored where depends.
+// assign emits an assignment. What an element chosen at run time gets depends on
+// the index as well.
 func (r *reader) assign(to value, src *ir.Expr, at string) {
 	in := &ir.Instr{Op: ir.Assign, Args: []*ir.Expr{src}, Defs: r.defs(to, at)}
 	if inner := to; len(in.Defs) > 1 && to.Type == "expression" {
@@ -218,7 +218,7 @@ func (r *reader) assign(to value, src *ir.Expr, at string) {
 			inner = r.object(inner.Value, at)
 		}
 		h, _ := r.access(inner, at)
-		in.Args = append(in.Args, h.index)
+		in.Args[0] = &ir.Expr{Op: ir.Any, Bits: src.Bits, Text: "stored by index", Args: []*ir.Expr{src, h.index}}
 	}
 	r.g.emit(in)
 }

@@ -36,7 +36,7 @@ func TestRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := sound(p); err != nil {
+			if err := ir.Check(p); err != nil {
 				t.Error(err)
 			}
 			got := listing(p)
@@ -176,7 +176,7 @@ func FuzzRead(f *testing.F) {
 			}
 			return
 		}
-		if err := sound(p); err != nil {
+		if err := ir.Check(p); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -215,7 +215,7 @@ func FuzzValues(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := sound(p); err != nil {
+		if err := ir.Check(p); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -235,87 +235,6 @@ func collect(doc any, visit func(v any, set func(any))) {
 			collect(d[i], visit)
 		}
 	}
-}
-
-// sound checks what package ir promises of every program.
-func sound(p *ir.Program) error {
-	names := map[string]bool{}
-	for i, v := range p.Vars {
-		if v.ID != i || names[v.Name] {
-			return fmt.Errorf("variable %d is %d, %s", i, v.ID, v.Name)
-		}
-		names[v.Name] = true
-	}
-	for i, o := range p.Objects {
-		if o.ID != i {
-			return fmt.Errorf("object %d has number %d", i, o.ID)
-		}
-	}
-	before := make([][]int, len(p.Code))
-	end := -1
-	for i, in := range p.Code {
-		if in.ID != i {
-			return fmt.Errorf("instruction %d has number %d", i, in.ID)
-		}
-		if (in.Op == ir.End) != (len(in.Succ) == 0) || in.Op == ir.End && end >= 0 {
-			return fmt.Errorf("instruction %d, %s, has %d successors", i, in.Op, len(in.Succ))
-		}
-		if in.Op == ir.End {
-			end = i
-		}
-		for _, e := range in.Succ {
-			before[e.To] = append(before[e.To], i)
-		}
-		for _, d := range in.Defs {
-			if p.Vars[d.Var.ID] != d.Var || d.Hi < d.Lo {
-				return fmt.Errorf("instruction %d defines %s[%d:%d]", i, d.Var.Name, d.Hi, d.Lo)
-			}
-		}
-		for _, a := range in.Args {
-			if a == nil {
-				return fmt.Errorf("instruction %d has an empty argument", i)
-			}
-		}
-		if in.Object != nil && p.Objects[in.Object.ID] != in.Object {
-			return fmt.Errorf("instruction %d is on an object that is not the program's", i)
-		}
-	}
-	if end < 0 {
-		return errors.New("no end")
-	}
-	for _, from := range []struct {
-		start int
-		next  func(int) []int
-		what  string
-	}{
-		{0, func(i int) []int {
-			var to []int
-			for _, e := range p.Code[i].Succ {
-				to = append(to, e.To)
-			}
-			return to
-		}, "is not reached"},
-		{end, func(i int) []int { return before[i] }, "does not reach the end"},
-	} {
-		seen := make([]bool, len(p.Code))
-		seen[from.start] = true
-		for work := []int{from.start}; len(work) > 0; {
-			i := work[0]
-			work = work[1:]
-			for _, j := range from.next(i) {
-				if !seen[j] {
-					seen[j] = true
-					work = append(work, j)
-				}
-			}
-		}
-		for i, ok := range seen {
-			if !ok {
-				return fmt.Errorf("instruction %d, %s, %s", i, p.Code[i].Op, from.what)
-			}
-		}
-	}
-	return nil
 }
 
 // listing prints a program, one object and instruction a line.
