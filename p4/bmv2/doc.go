@@ -17,7 +17,8 @@
 //   - Masks that keep unbounded arithmetic within a field's width become widths
 //     and slices.
 //
-// Direct counters and meters are invisible in actions; they are counted at the
-// start of each action of their table. The P4 program's declared index types
-// and counters' units are not in the JSON.
+// Accesses to direct counters and meters are not in the JSON, as the model makes
+// them at every hit; they are given here at the start of each action but the
+// default one, which misses run. Neither are declared index types and counters'
+// units, nor whether a size was declared: p4c writes 1024 for one that was not.
 package bmv2

@@ -497,8 +497,10 @@ func (r *reader) lookup(n *node, control string, jump func(*string)) {
 	for _, a := range actions {
 		r.g.choose(in, a.Name)
 		r.g.action, r.g.pos = a.Name, t.Info.pos()
-		for _, d := range r.direct[t.Name] {
-			r.countDirect(d)
+		if len(actions) == 1 || a.Name != o.DefaultAction {
+			for _, d := range r.direct[t.Name] {
+				r.countDirect(d)
+			}
 		}
 		r.runAction(a)
 		follow(a.Name)
