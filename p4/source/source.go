@@ -5,6 +5,8 @@ package source
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Pos is a place in a source file as its reader sees it: after #line and
@@ -41,21 +43,63 @@ type Message struct {
 }
 
 // Error gives the message in one to several lines: place and text, the source
-// line and a caret under its column, then the notes.
+// line and a caret under its column, then the notes. Of a long line it shows the
+// part around the column; what is not printable shows as a point.
 func (m *Message) Error() string {
 	var b strings.Builder
 	if m.Pos.File != "" || m.Pos.Known() {
 		fmt.Fprintf(&b, "%s: ", m.Pos)
 	}
 	b.WriteString(m.Msg)
-	if m.Text != "" {
-		fmt.Fprintf(&b, "\n    %s", strings.ReplaceAll(m.Text, "\t", " "))
-		if m.Pos.Col > 0 && m.Pos.Col <= len(m.Text)+1 {
-			fmt.Fprintf(&b, "\n    %s^", strings.Repeat(" ", len([]rune(m.Text[:m.Pos.Col-1]))))
+	if line, caret := excerpt(m.Text, m.Pos.Col-1); line != "" {
+		fmt.Fprintf(&b, "\n    %s", line)
+		if caret >= 0 {
+			fmt.Fprintf(&b, "\n    %s^", strings.Repeat(" ", caret))
 		}
 	}
 	for _, n := range m.Notes {
 		fmt.Fprintf(&b, "\n    %s", n)
 	}
 	return b.String()
+}
+
+// Most characters of a source line that a message shows, and of these most
+// before the caret.
+const (
+	maxExcerpt = 160
+	maxBefore  = 100
+)
+
+// excerpt is a line as it can be printed, and where in it the byte at stands:
+// -1 when it is not in the line.
+func excerpt(text string, at int) (line string, caret int) {
+	caret = -1
+	var out []rune
+	for i, r := range text {
+		if i <= at {
+			caret = len(out)
+		}
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			r = '.'
+			if text[i] == '\t' {
+				r = ' '
+			}
+		}
+		out = append(out, r)
+	}
+	if at >= len(text) {
+		caret = -1
+		if at == len(text) { // behind the last character
+			caret = len(out)
+		}
+	}
+	first := max(0, min(caret-maxBefore, len(out)-maxExcerpt))
+	if first > 0 {
+		out, caret = out[first:], caret-first
+		copy(out, []rune("..."))
+	}
+	if len(out) > maxExcerpt {
+		out = append(out[:maxExcerpt], []rune("...")...)
+	}
+	return string(out), caret
 }
