@@ -30,6 +30,10 @@ type pcie struct {
 	volume []float64
 	groups []float64
 	cross  [2]float64
+
+	// of the class followed last: what step k saves on each side; the best of
+	// all up to step k that ends there; the best of all from step k on
+	here, before, after [maxPath + 1][2]float64
 }
 
 // maxSteps bounds the steps of paths that one plan may follow: about one
@@ -117,7 +121,7 @@ func (x *pcie) follow(r *relaxation, i int, link [2]float64) float64 {
 	load := gbps(mpps, c.Bytes) / in.p.PCIeGbps
 	down, up := link[0]*load, link[1]*load
 	n, steps := len(path.Blocks), int(x.first[i])
-	var here, before, after [maxPath + 1][2]float64 // of step k; of all up to step k; of all from step k on
+	here, before, after := &x.here, &x.before, &x.after
 	at := [2]float64{0, math.Inf(-1)}
 	for k, b := range path.Blocks {
 		v := in.blocks[b].volume[c.Groups[k]]
@@ -137,6 +141,12 @@ func (x *pcie) follow(r *relaxation, i int, link [2]float64) float64 {
 		after[n] = [2]float64{0, -up}
 	case ToHost:
 		after[n] = [2]float64{-down, 0}
+	case Dropped:
+		after[n] = [2]float64{}
+	}
+	if n == 0 {
+		x.end(path.End, nic, load)
+		return after[0][nic]
 	}
 	for k := n - 1; k >= 0; k-- {
 		h, next := here[k], after[k+1]
@@ -149,9 +159,6 @@ func (x *pcie) follow(r *relaxation, i int, link [2]float64) float64 {
 		}
 	}
 	best, side := 0.0, nic
-	if n == 0 {
-		return after[0][nic]
-	}
 	for k, b := range path.Blocks {
 		// the best with step k on each side
 		on := before[k][nic] + after[k][nic] - here[k][nic]
@@ -183,13 +190,18 @@ func (x *pcie) follow(r *relaxation, i int, link [2]float64) float64 {
 			x.groups[b] += mpps / in.blocks[b].volume[c.Groups[k]]
 		}
 	}
-	switch path.End {
+	x.end(path.End, side, load)
+	return best
+}
+
+// end adds the crossing at the end of a path.
+func (x *pcie) end(at End, side int, load float64) {
+	switch at {
 	case Wire:
 		x.count(side, nic, load)
 	case ToHost:
 		x.count(side, host, load)
 	}
-	return best
 }
 
 // count adds a crossing where a packet changes its side.

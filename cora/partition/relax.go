@@ -71,6 +71,9 @@ func (r *relaxation) buy(prices []float64, scale float64, b int) bought {
 	if m >= 0 && !r.in.p.Blocks[b].Partitionable {
 		return in // the choice of a memory is the choice to be there
 	}
+	if math.IsInf(scale, 1) {
+		return bought{in.from, in.from}
+	}
 	worth := r.in.p.Blocks[b].Instructions/r.in.total - scale*r.visitCost(prices, b)
 	cost := scale * r.groupCost(prices, b)
 	if worth <= 0 {

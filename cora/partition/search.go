@@ -11,12 +11,12 @@ import (
 
 // Limits of the search for placements.
 const (
-	innerSteps    = 60     // subgradient steps with some memories open
-	leafSteps     = 400    // with all chosen
-	maxNodes      = 60_000 // placements bounded
-	maxRounds     = 400    // placements rounded to plans without finding a better one
-	maxCuts       = 8      // planes that describe a predictor that is no Demander
-	tolerance     = 1e-5   // of the objective, at which cora stops
+	innerSteps    = 60      // subgradient steps with some memories open
+	leafSteps     = 400     // with all chosen
+	maxNodes      = 200_000 // placements bounded, times blocks
+	maxRounds     = 400     // placements rounded to plans without finding a better one
+	maxCuts       = 8       // planes that describe a predictor that is no Demander
+	tolerance     = 1e-5    // of the objective, at which cora stops
 	maxPrinted    = 1 << 20
 	exactNodes    = 3_000_000
 	coraNodes     = 100_000
@@ -98,7 +98,11 @@ func (s *search) relax(memory []int, from *relaxation, steps int) *relaxation {
 		r.rates = from.rates
 	}
 	r.solve(s.target(), steps)
-	for n := 0; s.planes && n < maxCuts; n++ {
+	cuts := 1
+	if steps == leafSteps {
+		cuts = maxCuts
+	}
+	for n := 0; s.planes && n < cuts; n++ {
 		if r.bound/s.in.total <= s.target() || !r.cut() {
 			break
 		}
@@ -124,16 +128,21 @@ func (s *search) enough() float64 {
 	return s.best.saving + s.tolerance*(s.in.total-s.best.saving) + 1e-12*s.in.total
 }
 
-// run searches placements by falling bound.
+// run searches placements by falling bound. It leaves it where the NIC does not
+// keep up with bare packets.
 func (s *search) run() {
+	if !s.in.sustains(newChoice(nil), s.in.newLoad()) {
+		return
+	}
 	memory := make([]int, len(s.in.blocks))
 	for b := range memory {
 		memory[b] = free
 	}
 	open := &frontier{{s.relax(memory, nil, innerSteps), 0, false}}
+	s.dive((*open)[0])
 	rounds := 0
 	s.bound = 0
-	for nodes := 0; open.Len() > 0 && nodes < maxNodes && rounds < maxRounds; {
+	for nodes := 0; open.Len() > 0 && nodes < maxNodes/len(memory) && rounds < maxRounds; {
 		x := heap.Pop(open).(branch)
 		if x.bound <= s.enough() {
 			s.bound = max(s.bound, x.bound)
@@ -180,6 +189,42 @@ func (s *search) run() {
 	}
 }
 
+// dive chooses the memories of one block after another, each time the one with
+// the highest bound, makes a plan, and then moves single blocks to other memories
+// as long as that makes better plans.
+func (s *search) dive(x branch) {
+	r := x.relaxation
+	try := func(from *relaxation, b, m, steps int) *relaxation {
+		memory := slices.Clone(from.memory)
+		memory[b] = m
+		return s.relax(memory, from, steps)
+	}
+	for _, b := range s.order[x.depth:] {
+		var best *relaxation
+		for _, m := range s.choices(b) {
+			if y := try(r, b, m, innerSteps); best == nil || y.bound > best.bound {
+				best = y
+			}
+		}
+		r = best
+	}
+	r = s.relax(r.memory, r, leafSteps)
+	s.round(r)
+	for better := true; better; {
+		better = false
+		for _, b := range s.order {
+			for _, m := range s.choices(b) {
+				if m == r.memory[b] {
+					continue
+				}
+				if y := try(r, b, m, innerSteps); y.bound > s.enough() && s.round(y) {
+					r, better = y, true
+				}
+			}
+		}
+	}
+}
+
 // choices of memory for a block. A block that can be split is on the host when
 // none of its groups is on the NIC, so it needs no choice of its own for that.
 func (s *search) choices(b int) []int {
@@ -199,9 +244,14 @@ func (s *search) choices(b int) []int {
 func (s *search) round(r *relaxation) bool {
 	c := r.afford(func(c *choice, l *load) bool { return s.in.holds(l) && s.in.sustains(c, l) })
 	if c == nil {
-		return false
+		// no price tells what to leave out: begin with nothing that can be
+		// left out
+		c = r.spend(math.Inf(1))
 	}
 	l := s.in.loadOf(c)
+	if !s.in.holds(l) || !s.in.sustains(c, l) {
+		return false
+	}
 	r.fill(c, l)
 	return s.offer(c)
 }
