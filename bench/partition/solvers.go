@@ -145,7 +145,7 @@ func solve(ctx context.Context, solver string, p *partition.Problem, limit time.
 		args, parse = []string{"--lp", file, "--tmlim", seconds}, parseGLPK
 	}
 	// solvers look at their clock now and then only
-	ctx, cancel := context.WithTimeout(ctx, 4*limit+time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 20*limit+time.Minute)
 	defer cancel()
 	said, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
 	if err != nil {
