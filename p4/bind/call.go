@@ -461,6 +461,7 @@ func (b *binder) shift(a *aggregate, n int, up bool, pos source.Pos) {
 		}
 	}
 	if a.next != nil {
+		b.index0(a)
 		op := "|-|"
 		if up {
 			op = "|+|"

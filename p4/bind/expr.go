@@ -176,6 +176,7 @@ func (b *binder) stackMember(a *aggregate, e *syntax.MemberExpr) value {
 		if a.next == nil {
 			return nil
 		}
+		b.index0(a)
 		v := b.element(a, a.next.e, ".next")
 		b.grown = append(b.grown, a)
 		return v
@@ -183,6 +184,7 @@ func (b *binder) stackMember(a *aggregate, e *syntax.MemberExpr) value {
 		if a.next == nil {
 			return nil
 		}
+		b.index0(a)
 		last := fold("-", a.next, number(1, 32), n)
 		if e.Name == "lastIndex" {
 			return last
@@ -191,6 +193,14 @@ func (b *binder) stackMember(a *aggregate, e *syntax.MemberExpr) value {
 	}
 	b.errorf(e.NamePos, "a header stack has no member %s", e.Name)
 	return nil
+}
+
+// index0 has a stack's next index begin at 0.
+func (b *binder) index0(a *aggregate) {
+	if a.first != nil && a.first.Op == ir.Nop {
+		a.first.Op = ir.Assign
+		a.first.Defs, a.first.Args = a.next.loc, []*ir.Expr{number(0, 32).e}
+	}
 }
 
 func (b *binder) index(e *syntax.IndexExpr, sc *scope) value {

@@ -68,6 +68,7 @@ func (b *binder) assign(to *scalar, e *ir.Expr, pos source.Pos) {
 // finish closes the graph: what cannot be reached goes, and so do no-ops that
 // join nothing; a loop without a way out gets one to the end.
 func (b *binder) finish(pos source.Pos) []*ir.Instr {
+	b.open = append(b.open, b.dropped...)
 	end := b.emit(ir.End, pos)
 	b.open = nil
 	for _, in := range b.code {

@@ -1,6 +1,7 @@
 package bind
 
 import (
+	"slices"
 	"strings"
 
 	"nicprof/p4/ir"
@@ -48,9 +49,13 @@ func (b *binder) states(d *syntax.ParserDecl, sc *scope) {
 	})
 	b.rejects = outer
 	b.open = m.accept
-	if outer != nil {
+	switch {
+	case outer != nil:
 		*outer = append(*outer, m.reject...)
-	} else {
+	case b.apart > 0:
+	case slices.Contains([]string{"tna", "ebpf", "ubpf", "xdp"}, b.arch):
+		b.dropped = append(b.dropped, m.reject...)
+	default: // v1model, PSA and PNA go on, with parser_error set
 		b.exits = append(b.exits, m.reject...)
 	}
 }

@@ -37,6 +37,7 @@ type binder struct {
 	global *scope
 	errs   syntax.Errors
 	seen   map[source.Pos]bool
+	arch   string
 
 	errorsByName map[string]int
 	matchKinds   map[string]bool
@@ -58,6 +59,7 @@ type binder struct {
 	frame   *frame
 	loops   *loop
 	exits   []hole
+	dropped []hole // of parsers whose rejects end the packet
 	rejects *[]hole
 	this    *instance
 	inTable *tableSym
@@ -96,6 +98,7 @@ func Program(f *syntax.File) (p *ir.Program, err error) {
 	}
 	p = &ir.Program{Name: path.Base(f.Name), Arch: arch, Source: "p4_16", Stages: b.stages,
 		Atomics: b.atomics, Warnings: append(slices.Clone(f.Warnings), b.warnings...)}
+	b.hits()
 	p.Code = b.finish(source.Pos{File: f.Name})
 	b.collect(p)
 	return p, nil
@@ -422,6 +425,7 @@ func (b *binder) main() string {
 	if !ok {
 		return ""
 	}
+	b.arch = prelude.Arch(b.global.names[bt.block.name].pos.File)
 	slots := b.slots(i, nil)
 	b.nameStorage(slots)
 	for _, sl := range slots {
@@ -431,7 +435,7 @@ func (b *binder) main() string {
 		}
 		b.stage(sl.inst, stageKind(as, sl.inst.t.(*blockType).block.decl), sl.as)
 	}
-	return prelude.Arch(b.global.names[bt.block.name].pos.File)
+	return b.arch
 }
 
 // slots lists the blocks in a package and the packages in it, in order.
@@ -572,6 +576,7 @@ func (b *binder) stageBody(i *instance, as *blockType) {
 			}
 			v = b.storage(t, n, ir.Metadata, "", isFlow(p.Annotations))
 			b.pool[key] = v
+			b.stacks(v, p.Pos)
 		}
 		vals = append(vals, v)
 	}
@@ -579,6 +584,21 @@ func (b *binder) stageBody(i *instance, as *blockType) {
 	b.apply(i, vals, i.pos)
 	b.open = append(b.open, b.exits...)
 	b.exits = nil
+}
+
+// stacks leaves a place before the block where the next index of every header
+// stack can be set.
+func (b *binder) stacks(v value, pos source.Pos) {
+	a, ok := v.(*aggregate)
+	if !ok {
+		return
+	}
+	if a.next != nil {
+		a.first = b.emit(ir.Nop, pos)
+	}
+	for _, e := range a.elems {
+		b.stacks(e, pos)
+	}
 }
 
 // collect gives the program the variables and objects that its code uses.

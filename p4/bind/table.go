@@ -127,12 +127,8 @@ func (b *binder) prepare(t *tableSym) {
 	if p := t.decl.Prop("default_action"); p != nil {
 		b.defaultAction(t, p)
 	}
-	if t.obj.DefaultAction == "" {
-		for _, a := range t.actions {
-			if a.action.decl.Name == "NoAction" {
-				t.obj.DefaultAction = a.action.full
-			}
-		}
+	if t.obj.DefaultAction == "" && t.decl.Prop("default_action") == nil {
+		b.implicitDefault(t)
 	}
 	data := 0
 	for _, a := range t.actions {
@@ -166,6 +162,23 @@ func (b *binder) prepare(t *tableSym) {
 		t.obj.ConstEntries = e.Const
 		t.obj.Entries = len(e.List)
 		b.entries(t, e)
+	}
+}
+
+// implicitDefault makes NoAction what a table without default action does on a
+// miss.
+func (b *binder) implicitDefault(t *tableSym) {
+	t.obj.DefaultAction = "NoAction"
+	for _, a := range t.actions {
+		if a.action.decl.Name == "NoAction" {
+			t.obj.DefaultAction = a.action.full
+			return
+		}
+	}
+	if s := b.global.names["NoAction"]; s != nil {
+		if a, ok := s.def.(*actionSym); ok && len(a.decl.Params) == 0 {
+			t.actions = append(t.actions, tableAction{a, nil})
+		}
 	}
 }
 

@@ -28,9 +28,10 @@ type (
 		t     typ
 		names []string
 		elems []value
-		valid *scalar // of headers
-		next  *scalar // of stacks: index of the next element to extract
-		name  string  // of headers and stacks: the instance
+		valid *scalar   // of headers
+		next  *scalar   // of stacks: index of the next element to extract
+		first *ir.Instr // of stacks that a stage is given: sets next to 0, once something uses it
+		name  string    // of headers and stacks: the instance
 		union *aggregate
 		isVar bool
 	}
@@ -160,8 +161,8 @@ func (b *binder) storage(t typ, name string, kind ir.VarKind, header string, flo
 			inner = name
 			a.valid = b.location(boolType, name+".$valid", ir.Validity, name, false)
 		}
-		if x.arch && x.kind == syntax.Struct && kind != ir.Local {
-			kind = ir.Intrinsic
+		if x.arch && kind != ir.Local {
+			kind, inner = ir.Intrinsic, "" // a header that TNA puts before the packet's is no packet's
 		}
 		for _, f := range x.fields {
 			v := b.storage(f.t, name+"."+f.name, kind, inner, f.flow)
