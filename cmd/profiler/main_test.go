@@ -21,6 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
+	"nicprof/cora/apps"
 	"nicprof/fit"
 	"nicprof/microbench/nfp/cardtest"
 	"nicprof/model"
@@ -394,6 +395,9 @@ func TestExamples(t *testing.T) {
 	write(t, "myboard.yaml", boardFile(t))
 	write(t, "rates.csv", rates)
 	write(t, "raw.csv", raw)
+	if err := os.CopyFS("cora/apps", apps.Files); err != nil {
+		t.Fatal(err)
+	}
 	for _, run := range []string{"runs/nfp-standard-1", "runs/old", "runs/new"} {
 		copyRun(t, quickRun(t), run)
 	}

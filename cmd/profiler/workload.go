@@ -70,7 +70,8 @@ const workloadHelp = `The program is a YAML file, or is put together by flags: -
 MEMORY:OP:MODE:BYTES:PER_PACKET[:SPAN[:STRIDE]] (OP read, write or add; MODE
 bulk or atomic; SPAN elements, STRIDE bytes apart), more of them may follow;
 --lock takes NAME:ELEMENTS[:IDIOM]:SPEC+SPEC...|empty with IDIOM spin,
-sleep-CYCLES, ticket, mutex (hosts) or none. --base, --flows and --traffic override a file's.`
+sleep-CYCLES, ticket, mutex (hosts) or none. --base, --flows and --traffic
+override a file's.`
 
 func (w *workload) flags(f *pflag.FlagSet) {
 	f.StringArrayVarP(&w.access, "access", "a", nil, "state access `SPEC`; more specs may follow")
