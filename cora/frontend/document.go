@@ -1,6 +1,8 @@
 package frontend
 
 import (
+	"slices"
+
 	"nicprof/p4/ir"
 	"nicprof/program"
 )
@@ -90,6 +92,7 @@ type ArrayDocument struct {
 type BranchDocument struct {
 	Place string        `json:"place"`
 	What  string        `json:"what"`
+	Open  bool          `json:"open"` // its shares matter: packets come here and nothing known decides
 	Arms  []ArmDocument `json:"arms"`
 }
 
@@ -127,7 +130,7 @@ func (m *Mix) Document() *Document {
 		d.object(r, o)
 	}
 	for _, b := range r.Branches {
-		doc := BranchDocument{Place: b.Pos.String(), What: b.What}
+		doc := BranchDocument{Place: b.Pos.String(), What: b.What, Open: slices.Contains(m.Open, b)}
 		for _, a := range b.Arms {
 			doc.Arms = append(doc.Arms, ArmDocument{a.Name, a.Share})
 		}

@@ -89,6 +89,8 @@ func lookUp(name string, known map[string]string) *big.Int {
 // learn adds what follows from a condition's outcome.
 func (w *walk) learn(e *ir.Expr, outcome bool, known map[string]string) {
 	switch {
+	case e.Op == ir.Use && e.Lo == 0 && e.Hi == e.Var.Bits-1:
+		w.note(e.Var.Name, truth(outcome).String(), known)
 	case e.Op == "!":
 		w.learn(e.Args[0], !outcome, known)
 	case e.Op == "&&" && outcome, e.Op == "||" && !outcome:

@@ -8,14 +8,12 @@ import (
 	"nicprof/p4/ir"
 )
 
-// String gives the group as people read it: the fields, in the function behind
-// a random mapping.
+// String gives the group as people read it.
 func (g Group) String() string {
-	s := strings.Join(g.Names(), ", ")
-	if s == "" {
-		return "all packets"
+	if g.Random == "" && len(g.Fields) == 0 {
+		return "one element"
 	}
-	return s
+	return strings.Join(g.Names(), ", ")
 }
 
 // Names gives the group as the JSON has it: names of fields, or one
@@ -51,7 +49,7 @@ func (r *Result) findGroups(b *Block) {
 			b.Groups[k].Exact = b.Groups[k].Exact && same
 		}
 	}
-	slices.SortFunc(b.Groups, func(x, y Group) int { return cmp.Compare(x.String(), y.String()) })
+	slices.SortFunc(b.Groups, func(x, y Group) int { return slices.Compare(x.Names(), y.Names()) })
 	b.Why = b.whyWhole()
 	b.Partitionable = b.Why == ""
 }
@@ -64,7 +62,7 @@ func (b *Block) whyWhole() string {
 	for _, g := range b.Groups {
 		switch {
 		case g.Random != "":
-			return "its elements are chosen by " + g.String()
+			return "random mapping"
 		case len(g.Fields) == 0:
 			return "all packets touch one element"
 		}

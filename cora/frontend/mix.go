@@ -24,6 +24,11 @@ func (r *Result) Mix(branches map[string]float64) (*Mix, error) {
 	w.run()
 	m := &Mix{Result: r, Shares: branches, Paths: w.paths(), Visits: w.visits}
 	m.Warnings = w.warnings()
+	for _, b := range r.Branches {
+		if w.open[b] {
+			m.Open = append(m.Open, b)
+		}
+	}
 	for _, b := range r.Blocks {
 		m.Blocks = append(m.Blocks, m.visit(b))
 	}
@@ -161,6 +166,7 @@ type walk struct {
 	uses    map[*ir.Var][]string
 	live    []map[string]bool
 	assumed map[string]bool
+	open    map[*Branch]bool
 	cut     bool
 	late    float64
 }
@@ -195,6 +201,7 @@ func newWalk(r *Result, edges map[*Branch][]chance) *walk {
 	w := &walk{
 		r: r, edges: edges, visits: make([]float64, n), at: make([]map[string]*state, n), next: make([]map[string]*state, n),
 		steps: []step{{}}, ids: map[step]int{}, ends: map[end]float64{}, assumed: map[string]bool{},
+		open: map[*Branch]bool{},
 	}
 	w.findFacts()
 	return w
@@ -446,6 +453,7 @@ func (w *walk) part(in *ir.Instr, s *state) {
 		w.move(in, k, s)
 		return
 	}
+	w.open[b] = true
 	if !set {
 		w.assumed[b.Arms[0].Name] = true
 	}
@@ -465,6 +473,7 @@ func (w *walk) part(in *ir.Instr, s *state) {
 // outcome that goes with it.
 func (w *walk) partLookup(in *ir.Instr, s *state, chances []chance) {
 	hit := chances[len(in.Succ)]
+	w.open[w.r.branchAt[in.ID]] = true
 	table := w.r.Name(in.Object)
 	if !hit.set && len(in.Object.Keys) > 0 {
 		w.assumed[table+".hit"] = true

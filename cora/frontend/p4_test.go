@@ -1,6 +1,7 @@
 package frontend
 
 import (
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"nicprof/p4"
 	"nicprof/p4/ir"
+	"nicprof/traffic"
 )
 
 // load reads a program of testdata.
@@ -173,29 +175,42 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// The applications are read, and their branches have the names they declare.
+// The applications have the branches that their traffic files set.
 func TestApplications(t *testing.T) {
-	files, err := filepath.Glob("../apps/*.p4")
+	files, err := filepath.Glob("../apps/traffic/*.yaml")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no applications (%v)", err)
+		t.Fatalf("no traffic files (%v)", err)
 	}
 	for _, file := range files {
-		if filepath.Base(file) == "inet.p4" {
-			continue // what the others include
+		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+		p, err := p4.Load("../apps/"+name+".p4", p4.Options{})
+		if err != nil {
+			t.Fatal(err)
 		}
-		p, err := p4.Load(file, p4.Options{})
+		tr, err := traffic.Load(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r := analyse(t, p, "")
-		m, err := r.Mix(nil)
+		m, err := r.Mix(tr.Branches)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Log(filepath.Base(file), summary(r), len(m.Paths), m.Warnings)
 		for _, b := range r.Blocks {
-			if m.Blocks[b.Index].Share == 0 {
-				t.Errorf("%s: no packet visits %s", file, r.title(b))
+			if v := m.Blocks[b.Index]; (v.Share > 0) != (len(v.Accesses) > 0) {
+				t.Errorf("%s: %v of the packets visit %s, with the accesses %v", name, v.Share, r.title(b), v.Accesses)
+			}
+		}
+		switch name {
+		case "l4lb":
+			wantBlocks(t, r, "{MinLoad MinDip}* {sketch0}* {sketch1}* {sketch2}* {LoadCntr}* {ConnTable}")
+			if got := m.Blocks[1].Share; math.Abs(got-.8) > 1e-9 {
+				t.Errorf("%v of the packets visit the sketch, want the web server's 0.8", got)
+			}
+		case "firewall": // half of the 2 % of new connections, by a SYN
+			k := slices.IndexFunc(p.Objects, func(o *ir.Object) bool { return o.Name == "rules" })
+			if got := m.Blocks[r.Block(p.Objects[k]).Index].Share; math.Abs(got-.01) > 1e-9 {
+				t.Errorf("%v of the packets come to the rules, want 0.01", got)
 			}
 		}
 	}

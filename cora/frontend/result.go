@@ -151,6 +151,10 @@ type Mix struct {
 	Paths  []Path             // by falling share
 	Blocks []Visit            // by block
 
+	// Open holds the branches whose shares mattered: packets came there and
+	// what was known of them did not decide.
+	Open []*Branch
+
 	// Stateless counts the operations a packet that belong to no block.
 	Stateless program.Stateless
 

@@ -26,6 +26,12 @@ func Text(e *ir.Expr) string {
 		}
 		return e.Value.String()
 	case ir.Use:
+		switch e.Var.Kind {
+		case ir.Validity:
+			return strings.TrimSuffix(e.Var.Name, ".$valid") + ".isValid()"
+		case ir.Hit:
+			return strings.TrimSuffix(e.Var.Name, ".$hit") + ".hit"
+		}
 		if e.Lo > 0 || e.Hi < e.Var.Bits-1 {
 			return fmt.Sprintf("%s[%d:%d]", e.Var.Name, e.Hi, e.Lo)
 		}
