@@ -92,6 +92,8 @@ func (b *binder) object(i *instance, as syntax.Annotations, n int) {
 		}
 	case "direct_meter", "DirectMeter":
 		o.Kind, o.Unit = ir.Meter, b.unit(i)
+	case "Lpf", "Wred", "DirectLpf", "DirectWred":
+		o.Kind, o.Elements, o.Bits, o.IndexBits = ir.Other, first(), typeArg(0), typeArg(1)
 	case "action_profile", "ActionProfile":
 		o.Kind, o.Elements = ir.Profile, first()
 	case "action_selector", "ActionSelector":

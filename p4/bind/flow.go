@@ -33,7 +33,8 @@ type graph struct {
 func (b *binder) emit(op ir.Op, pos source.Pos) *ir.Instr {
 	in := &ir.Instr{Op: op, Pos: pos, Stage: b.at.stage, Control: b.at.control, Action: b.at.action,
 		Region: b.at.region, Atomic: b.at.atomic}
-	if in.ID = len(b.code); in.ID >= maxCode {
+	b.work++
+	if in.ID = len(b.code); in.ID >= maxCode || b.work > maxWork {
 		b.fatal("with everything inlined the program has more than %d instructions", maxCode)
 	}
 	b.code = append(b.code, in)

@@ -29,6 +29,7 @@ func init() {
 			return b.write(c, nil, c.arg(0))
 		},
 		"RegisterAction.execute":       registerAction,
+		"RegisterAction.execute_log":   registerAction,
 		"DirectRegisterAction.execute": registerAction,
 
 		"counter.count":          countOne,
@@ -157,6 +158,10 @@ func registerAction(b *binder, c *extern) (value, bool) {
 		return nil, false
 	}
 	index := c.at(0)
+	if strings.HasSuffix(c.name, "_log") {
+		index = &ir.Expr{Op: ir.Any, Text: "log position"}
+		c.args = append([]value{nil}, c.args...)
+	}
 	outer := b.at.atomic
 	b.atomic(c.inst.full, c.inst.pos)
 	x := c.inst.t.(*externType)
@@ -182,6 +187,11 @@ func registerAction(b *binder, c *extern) (value, bool) {
 	b.abstractCall(c.inst, body, vals, c.pos)
 	in = b.emit(ir.RegWrite, c.pos)
 	in.Object, in.Index, in.Args = reg.obj, index, exprs(cell)
+	for k := 1; k < len(c.args); k++ { // further results
+		if to := c.arg(k); to != nil && k+1 < len(vals) {
+			b.store(to, vals[k+1], c.pos)
+		}
+	}
 	b.at.atomic = outer
 	if out == nil && !c.void {
 		out = b.temp(c.ret, "none")

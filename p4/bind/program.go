@@ -6,6 +6,7 @@
 package bind
 
 import (
+	"cmp"
 	"fmt"
 
 	"path"
@@ -21,12 +22,13 @@ import (
 
 // Bounds of a program; what exceeds them is refused.
 const (
-	maxCode   = 200_000 // instructions with everything inlined
-	maxVars   = 100_000 // storage locations
-	maxDepth  = 100     // of calls in each other
-	maxUnroll = 64      // iterations of a for loop that are copies of its body
-	maxStack  = 4096    // elements of a header stack
-	maxWidth  = 1 << 20 // bits of a value
+	maxCode   = 200_000   // instructions with everything inlined
+	maxWork   = 2_000_000 // instructions, those that are only checked included
+	maxVars   = 100_000   // storage locations, and scalars in a type
+	maxDepth  = 100       // of calls in each other
+	maxUnroll = 64        // iterations of a for loop that are copies of its body
+	maxStack  = 4096      // elements of a header stack
+	maxWidth  = 1 << 20   // bits of a value
 	maxErrors = 20
 )
 
@@ -66,6 +68,7 @@ type binder struct {
 	grown   []*aggregate
 	depth   int
 	apart   int // of scratch code in each other
+	work    int // instructions made, and choices among elements
 }
 
 // stop ends the lowering of a program that exceeds a bound.
@@ -84,6 +87,7 @@ func Program(f *syntax.File) (p *ir.Program, err error) {
 			if _, mine := r.(stop); !mine {
 				panic(r)
 			}
+			b.sortErrors()
 			p, err = nil, b.errs
 		}
 	}()
@@ -94,6 +98,7 @@ func Program(f *syntax.File) (p *ir.Program, err error) {
 	arch := b.main()
 	b.rest()
 	if len(b.errs) > 0 {
+		b.sortErrors()
 		return nil, b.errs
 	}
 	p = &ir.Program{Name: path.Base(f.Name), Arch: arch, Source: "p4_16", Stages: b.stages,
@@ -113,6 +118,18 @@ func (b *binder) errorf(pos source.Pos, format string, args ...any) {
 	if len(b.errs) >= maxErrors {
 		panic(stop{})
 	}
+}
+
+// sortErrors puts the messages in the order of the source: those of a file
+// together, files as they are first included.
+func (b *binder) sortErrors() {
+	order := map[string]int{}
+	for i, f := range b.file.Sources.Files() {
+		order[f.Name] = i
+	}
+	slices.SortStableFunc(b.errs, func(x, y *source.Message) int {
+		return cmp.Or(cmp.Compare(order[x.Pos.File], order[y.Pos.File]), cmp.Compare(x.Pos.Line, y.Pos.Line), cmp.Compare(x.Pos.Col, y.Pos.Col))
+	})
 }
 
 func (b *binder) warnf(pos source.Pos, format string, args ...any) {

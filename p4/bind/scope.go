@@ -1,6 +1,8 @@
 package bind
 
 import (
+	"fmt"
+
 	"nicprof/p4/source"
 	"nicprof/p4/syntax"
 )
@@ -124,11 +126,20 @@ func (b *binder) undeclared(pos source.Pos, name string, sc *scope, what string)
 			}
 		}
 	}
+	hint := ""
 	if best != "" {
-		b.errorf(pos, "%s %s is not declared; is %s meant?", what, name, best)
+		hint = "; is " + best + " meant?"
+	}
+	n := len(b.errs)
+	b.errorf(pos, "%s %s is not declared%s", what, name, hint)
+	if len(b.errs) == n {
 		return
 	}
-	b.errorf(pos, "%s %s is not declared", what, name)
+	for _, f := range b.file.Sources.Files() {
+		if f.Builtin {
+			b.errs[n].Notes = append(b.errs[n].Notes, fmt.Sprintf("%s is nicprof's own; -I DIR gives another", f.Name))
+		}
+	}
 }
 
 // distance is how many letters have to change between two names.

@@ -95,6 +95,7 @@ func (b *binder) property(t *tableSym, p *syntax.Property) {
 			b.object(v, p.Annotations, 1)
 		}
 		if v.obj == nil {
+			b.mapSize(t, v)
 			return
 		}
 		switch v.obj.Kind {
@@ -111,6 +112,17 @@ func (b *binder) property(t *tableSym, p *syntax.Property) {
 		case "support_timeout", "idle_timeout", "psa_idle_timeout", "pna_idle_timeout", "idle_timeout_with_auto_delete":
 			t.obj.Idle = on
 		}
+	}
+}
+
+// mapSize takes a table's size from the eBPF map that implements it.
+func (b *binder) mapSize(t *tableSym, v *instance) {
+	x, ok := v.t.(*externType)
+	if !ok || x.decl.Name != "array_table" && x.decl.Name != "hash_table" {
+		return
+	}
+	if s, ok := argument(v.args, 0).(*scalar); ok && s.e.Op == ir.Const && s.e.Value.IsInt64() {
+		t.obj.Elements, t.obj.SizeDeclared = s.e.Value.Int64(), true
 	}
 }
 

@@ -31,6 +31,9 @@ type (
 		name   string
 		fields []field
 		arch   bool // declared by the architecture
+		open   bool // its fields are being resolved
+		size   int  // bits of all fields
+		leaves int  // scalars in it
 	}
 	stackType struct {
 		elem typ
@@ -170,15 +173,7 @@ func bits(t typ) int {
 		}
 		return 32
 	case *composite:
-		n := 0
-		for _, f := range x.fields {
-			if w := bits(f.t); x.kind == syntax.HeaderUnion {
-				n = max(n, w)
-			} else {
-				n += w
-			}
-		}
-		return n
+		return x.size
 	case *stackType:
 		return x.size * bits(x.elem)
 	case *tupleType:
@@ -245,13 +240,13 @@ func (b *binder) resolve(t syntax.Type, sc *scope) typ {
 			b.errorf(t.Pos, "a stack of %d elements; at most %d are possible", n, maxStack)
 			return nil
 		}
-		return &stackType{elem, n}
+		return b.bounded(&stackType{elem, n}, t.Pos)
 	case *syntax.TupleType:
 		tt := &tupleType{}
 		for _, a := range t.Args {
 			tt.elems = append(tt.elems, b.resolve(a, sc))
 		}
-		return tt
+		return b.bounded(tt, t.Pos)
 	case *syntax.ListType:
 		return &listType{b.resolve(t.Elem, sc)}
 	}
@@ -299,6 +294,10 @@ func (b *binder) named(n *syntax.NamedType, sc *scope, args []typ, written bool)
 		key += "," + identity(a)
 	}
 	if t, ok := d.special[key]; ok {
+		if c, ok := t.(*composite); ok && c.open {
+			b.errorf(n.Pos, "%s contains itself", n.Name)
+			return nil
+		}
 		return t
 	}
 	inner := b.bindTypes(params, args, d.scope)
@@ -325,6 +324,8 @@ func (b *binder) named(n *syntax.NamedType, sc *scope, args []typ, written bool)
 
 func (b *binder) fields(c *composite, decl *syntax.CompositeDecl, sc *scope) {
 	seen := map[string]bool{}
+	c.open = true
+	defer func() { c.open = false }()
 	for _, f := range decl.Fields {
 		if seen[f.Name] {
 			b.errorf(f.Pos, "%s has two fields %s", decl.Name, f.Name)
@@ -336,8 +337,45 @@ func (b *binder) fields(c *composite, decl *syntax.CompositeDecl, sc *scope) {
 			}
 		}
 		seen[f.Name] = true
-		c.fields = append(c.fields, field{f.Name, b.resolve(f.Type, sc), isFlow(f.Annotations)})
+		t := b.bounded(b.resolve(f.Type, sc), f.Pos)
+		c.fields = append(c.fields, field{f.Name, t, isFlow(f.Annotations)})
+		if c.kind == syntax.HeaderUnion {
+			c.size = max(c.size, bits(t))
+		} else {
+			c.size += bits(t)
+		}
+		if c.leaves += leaves(t); c.leaves > maxVars {
+			b.errorf(f.Pos, "%s has more than %d scalars", decl.Name, maxVars)
+			c.fields, c.size, c.leaves = nil, 0, 0
+			return
+		}
 	}
+}
+
+// bounded refuses a type of more scalars than a program may have.
+func (b *binder) bounded(t typ, pos source.Pos) typ {
+	if leaves(t) > maxVars {
+		b.errorf(pos, "%s has more than %d scalars", name(t), maxVars)
+		return nil
+	}
+	return t
+}
+
+// leaves is how many scalars a value of the type has, valid bits included.
+func leaves(t typ) int {
+	switch x := base(t).(type) {
+	case *composite:
+		return x.leaves + 1
+	case *stackType:
+		return 1 + x.size*leaves(x.elem)
+	case *tupleType:
+		n := 1
+		for _, e := range x.elems {
+			n += leaves(e)
+		}
+		return n
+	}
+	return 1
 }
 
 func (b *binder) specialise(k *blockSym, args []typ, pos source.Pos, written bool) typ {
