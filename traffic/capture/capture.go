@@ -246,6 +246,16 @@ func (r *Reader) fail(format string, a ...any) error {
 	return fault.Inputf("%s: packet %d: %w", r.name, r.number+1, fmt.Errorf(format, a...))
 }
 
+// damaged is an error at the packet that comes next, after which nothing can be
+// found in the file.
+func (r *Reader) damaged(format string, a ...any) error {
+	what := fmt.Sprintf(format, a...)
+	if r.number == 0 {
+		return r.fail("%s: the file is damaged", what)
+	}
+	return r.fail("%s: the file is damaged there; keep what is before with: editcap -r %s OUT 1-%d", what, r.name, r.number)
+}
+
 // ended is what a read that did not get all its bytes returns: the read error,
 // or io.EOF, after a note when the file is cut.
 func (r *Reader) ended() error {
@@ -271,7 +281,7 @@ func (r *Reader) Next(p *Packet) error {
 	h := r.in.bytes()
 	captured, length := r.u32(h[8:]), r.u32(h[12:])
 	if captured > MaxCaptured {
-		return r.fail("a captured length of %d bytes; expected at most %d: the file is damaged there, keep what is before with editcap -r", captured, MaxCaptured)
+		return r.damaged("a captured length of %d bytes; expected at most %d", captured, MaxCaptured)
 	}
 	f := &r.ifaces[0]
 	fraction := int64(r.u32(h[4:]))

@@ -201,6 +201,9 @@ func TestImpossibleLength(t *testing.T) {
 			if fault.KindOf(err) != fault.Input || !strings.Contains(err.Error(), "t.pcap: packet 3: a captured length of ") || len(p) != 2 {
 				t.Errorf("%s %d: %d packets, %v", name, captured, len(p), err)
 			}
+			if !strings.HasSuffix(err.Error(), "editcap -r t.pcap OUT 1-2") {
+				t.Errorf("%v does not say what to do", err)
+			}
 		}
 	}
 }

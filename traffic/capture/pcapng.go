@@ -70,7 +70,7 @@ func (r *Reader) nextBlock(p *Packet) error {
 			continue
 		}
 		if length < 12 || length%4 != 0 {
-			return r.fail("a block of type %d with length %d; expected a multiple of 4 from 12: the file is damaged there", kind, length)
+			return r.damaged("a block of type %d with length %d; expected a multiple of 4 from 12", kind, length)
 		}
 		switch kind {
 		case blockInterface, blockOld, blockSimple, blockEnhanced:
@@ -82,14 +82,14 @@ func (r *Reader) nextBlock(p *Packet) error {
 			continue
 		}
 		if length > maxBlock {
-			return r.fail("a block of type %d with length %d; expected at most %d: the file is damaged there, keep what is before with editcap -r", kind, length, maxBlock)
+			return r.damaged("a block of type %d with length %d; expected at most %d", kind, length, maxBlock)
 		}
 		if !r.in.need(int(length)) {
 			return r.ended()
 		}
 		b := r.in.take(int(length))
 		if end := r.u32(b[length-4:]); end != length {
-			return r.fail("a block of type %d begins with length %d and ends with %d: the file is damaged there", kind, length, end)
+			return r.damaged("a block of type %d begins with length %d and ends with %d", kind, length, end)
 		}
 		b = b[8 : length-4]
 		if kind == blockInterface {
@@ -179,7 +179,7 @@ func (r *Reader) blockPacket(p *Packet, kind uint32, b []byte) error {
 		p.Time = t
 	}
 	if captured > MaxCaptured || int(captured) > len(b)-head {
-		return r.fail("a captured length of %d bytes in a block of %d: the file is damaged there", captured, len(b)+12)
+		return r.damaged("a captured length of %d bytes in a block of %d", captured, len(b)+12)
 	}
 	p.Data = b[head : head+int(captured) : head+int(captured)]
 	p.Port = r.ports + int(id)
