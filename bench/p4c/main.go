@@ -73,6 +73,8 @@ func run(args []string, stdout, stderr io.Writer) error {
 	if *verbose {
 		names(stdout, s, e)
 	}
+	fmt.Fprintf(stderr, "samples in %.1f s, errors in %.1f s; slowest %s in %.0f ms\n",
+		s.total.Seconds(), e.total.Seconds(), s.slowestFile, 1000*s.slowest.Seconds())
 	if *out == "" {
 		return nil
 	}
@@ -159,8 +161,9 @@ type group struct {
 }
 
 var (
-	place  = regexp.MustCompile(`^\S+?:\d+(:\d+)?: `)
-	quoted = regexp.MustCompile(`"[^"]*"|\b\d+\b`)
+	place     = regexp.MustCompile(`^\S+?:\d+(:\d+)?: `)
+	directory = regexp.MustCompile(`\S*/`)
+	quoted    = regexp.MustCompile(`"[^"]*"|\b\d+\b`)
 )
 
 // grouped joins failures whose first message is the same but for its place,
@@ -169,7 +172,7 @@ func grouped(fs []failure) []group {
 	var groups []group
 	for _, f := range fs {
 		first, _, _ := strings.Cut(f.why, "\n")
-		why := quoted.ReplaceAllString(place.ReplaceAllString(first, ""), "…")
+		why := quoted.ReplaceAllString(directory.ReplaceAllString(place.ReplaceAllString(first, ""), ""), "…")
 		i := slices.IndexFunc(groups, func(g group) bool { return g.why == why })
 		if i < 0 {
 			i = len(groups)
@@ -195,6 +198,4 @@ func names(w io.Writer, s *sampleReport, e *errorReport) {
 	for _, c := range []class{syntaxError, undeclared, argCount} {
 		list(string(c), e.missed[c])
 	}
-	fmt.Fprintf(w, "samples in %.1f s, errors in %.1f s; slowest %s in %.0f ms\n",
-		s.total.Seconds(), e.total.Seconds(), s.slowestFile, 1000*s.slowest.Seconds())
 }
