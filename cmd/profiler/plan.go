@@ -360,7 +360,8 @@ func (p *planner) print(f *planFlags, docs []*plan.Document) error {
 		return p.printAll(what, docs)
 	}
 	d := docs[0]
-	where := table.New(fmt.Sprintf("%s: strategy %s", what, d.Strategy), "block", "state", "where", "flow groups on NIC", "of its packets", "bytes on NIC", "why not more")
+	where := table.New(fmt.Sprintf("%s: strategy %s", what, d.Strategy), "block", "state", "where", "flow groups on NIC", "of its packets", "bytes on NIC")
+	reasons := table.New("", "not all on the NIC", "because")
 	for _, b := range d.Blocks {
 		on := b.Target
 		if b.Memory != "" {
@@ -373,7 +374,10 @@ func (p *planner) print(f *planFlags, docs []*plan.Document) error {
 				groups = "–"
 			}
 		}
-		where.Row(b.Name, strings.Join(b.Objects, ", "), on, groups, share(b.MppsOnNIC, b.Mpps), b.BytesNIC, why(d, b))
+		where.Row(b.Name, strings.Join(b.Objects, ", "), on, groups, share(b.MppsOnNIC, b.Mpps), b.BytesNIC)
+		if why := why(d, &b); why != "" {
+			reasons.Row(b.Name, why)
+		}
 	}
 	paths := table.New("paths", "packets", "blocks in order")
 	for i, path := range d.Paths {
@@ -403,19 +407,19 @@ func (p *planner) print(f *planFlags, docs []*plan.Document) error {
 		proof = "by a relaxation that takes the model for convex"
 	}
 	sum.Row("objective", table.Number(d.Objective), fmt.Sprintf("million instructions a second; bound %s, gap %s (%s)", table.Number(d.Bound), percent(d.Gap), proof))
-	limits := "nothing: all state is on the NIC"
-	if len(d.Limits) > 0 {
-		limits = strings.Join(d.Limits, ", ")
-	} else if d.Objective > 0 {
-		limits = "see the blocks"
+	if limits := strings.Join(d.Limits, ", "); limits != "" {
+		sum.Row("limited by", "", limits)
 	}
-	sum.Row("limited by", "", limits)
 	sum.Row("plans", strconv.Itoa(d.Examined), fmt.Sprintf("examined, of %s; %s with flow groups, %s and %s after ordering", d.Plans.Exhaustive, d.Plans.Aggregated, d.Plans.Local, d.Plans.Global))
 	sum.Row("host costs", p.inputs.HostCosts.Backend, p.costsText())
 	if !d.Feasible {
 		sum.Row("not feasible", "", strings.Join(d.Broken, ", "))
 	}
-	return p.app.print(where, paths, sum)
+	tables := []*table.Table{where, paths, sum}
+	if reasons.Len() > 0 {
+		tables = slices.Insert(tables, 1, reasons)
+	}
+	return p.app.print(tables...)
 }
 
 func share(part, whole float64) string {
@@ -425,8 +429,9 @@ func share(part, whole float64) string {
 	return percent(part / whole)
 }
 
-// why says why a block is not on the NIC, or not all of it.
-func why(d *plan.Document, b plan.BlockDocument) string {
+// why says why a block is not on the NIC, or not all of it: of the plan's limits
+// those of its own, or else those that blocks share.
+func why(d *plan.Document, b *plan.BlockDocument) string {
 	switch {
 	case b.HostOnly != "":
 		return b.HostOnly
@@ -434,12 +439,42 @@ func why(d *plan.Document, b plan.BlockDocument) string {
 		return ""
 	case b.Mpps == 0:
 		return "no packet visits it"
-	case b.Whole != "" && len(d.Limits) > 0:
-		return strings.Join(d.Limits, ", ") + "; cannot be split: " + b.Whole
-	case b.Whole != "":
-		return "cannot be split: " + b.Whole
 	}
-	return strings.Join(d.Limits, ", ")
+	var own, shared []string
+	for _, limit := range d.Limits {
+		if rest, ok := strings.CutPrefix(limit, b.Name+" "); ok {
+			own = append(own, ownLimit(rest, b))
+		} else if !ofBlock(d, limit) {
+			shared = append(shared, limit)
+		}
+	}
+	if len(own) == 0 {
+		own = shared
+	}
+	s := strings.Join(own, "; ")
+	if b.Whole != "" {
+		if s != "" {
+			s += "; "
+		}
+		s += "it cannot be split: " + b.Whole
+	}
+	return s
+}
+
+// ofBlock says whether a limit is one block's.
+func ofBlock(d *plan.Document, limit string) bool {
+	return slices.ContainsFunc(d.Blocks, func(b plan.BlockDocument) bool { return strings.HasPrefix(limit, b.Name+" ") })
+}
+
+// ownLimit words a block's own limit.
+func ownLimit(limit string, b *plan.BlockDocument) string {
+	if limit == "group rate" && len(b.LockMpps) > 0 {
+		return fmt.Sprintf("a flow group asks for more than its lock sustains (%s)", rate(slices.Max(b.LockMpps)))
+	}
+	if limit == "group rate" {
+		return "a flow group asks for more than the NIC sustains"
+	}
+	return limit
 }
 
 // against compares host cores with everything on the host, and with the other

@@ -119,12 +119,12 @@ control FwIngress(inout headers_t hdr, inout metadata_t meta,
         if (sessions.apply().hit) @branch("known") {
             seen.write(meta.session, standard_metadata.ingress_global_timestamp);
             tcp_state.read(meta.state, meta.session);
-            if (meta.state == CLOSED) {
+            if (meta.state == CLOSED) @branch("closed") {
                 deny();
             } else {
-                if ((hdr.tcp.flags & TCP_RST) != 0) {
+                if ((hdr.tcp.flags & TCP_RST) != 0) @branch("reset") {
                     meta.state = CLOSED;
-                } else if ((hdr.tcp.flags & TCP_FIN) != 0) {
+                } else if ((hdr.tcp.flags & TCP_FIN) != 0) @branch("finish") {
                     if (meta.state == CLOSING) { meta.state = CLOSED; } else { meta.state = CLOSING; }
                 } else if (meta.state == OPENING && (hdr.tcp.flags & TCP_ACK) != 0) {
                     meta.state = OPEN;
@@ -133,7 +133,7 @@ control FwIngress(inout headers_t hdr, inout metadata_t meta,
                 forward();
             }
         } else @branch("new") {
-            if ((hdr.tcp.flags & (TCP_SYN | TCP_ACK)) == TCP_SYN) {
+            if ((hdr.tcp.flags & (TCP_SYN | TCP_ACK)) == TCP_SYN) @branch("open") {
                 if (rules.apply().hit) { forward(); }
             } else {
                 deny();

@@ -106,10 +106,10 @@ control LbIngress(inout headers_t hdr, inout metadata_t meta,
 
                 MinLoad.read(least, (bit<32>)vip);
                 MinDip.read(chosen, (bit<32>)vip);
-                if (load < least) {
+                if (load < least) @branch("new_least") {
                     MinLoad.write((bit<32>)vip, load);
                     MinDip.write((bit<32>)vip, server);
-                } else if (chosen == server) {
+                } else if (chosen == server) @branch("still_least") {
                     MinLoad.write((bit<32>)vip, load);
                 }
             } else {

@@ -78,7 +78,7 @@ control NatIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.load = meta.load + 1;
                 load.write(balancer, meta.load);
                 least.read(meta.least, balancer);
-                if (meta.load < meta.least) {
+                if (meta.load < meta.least) @branch("new_least") {
                     least.write(balancer, meta.load);
                 }
             }

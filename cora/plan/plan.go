@@ -221,8 +221,13 @@ func (b *builder) block(n *nic, i int, block *frontend.Block) (partition.Block, 
 	switch {
 	case own.Key < 0 && own.Whole == "":
 		own.Whole = "traffic does not tell its flow groups apart"
-	case own.Whole == "" && !block.Groups[0].Exact && block.Elements < int64(key.N()):
+	case own.Whole == "" && !block.Groups[0].Exact && !holdsTable(block) && block.Elements < int64(key.N()):
 		own.Whole = fmt.Sprintf("its %d elements are shared by %d flow groups, and traffic does not tell by which", block.Elements, key.N())
+	}
+	for _, o := range block.Objects { // an entry's counter goes where the entry goes
+		if o.Direct != nil && own.Whole == "" {
+			own.Whole = b.Front.Block(o.Direct).Why
+		}
 	}
 	if own.Whole != "" {
 		own.Key = -1
@@ -267,6 +272,12 @@ func (b *builder) block(n *nic, i int, block *frontend.Block) (partition.Block, 
 		pb.MaxGroupMpps = append(pb.MaxGroupMpps, lock/share)
 	}
 	return pb, own, nil
+}
+
+// holdsTable says whether entries of a block carry their keys: then no two flow
+// groups share one.
+func holdsTable(block *frontend.Block) bool {
+	return slices.ContainsFunc(block.Objects, func(o *ir.Object) bool { return o.Kind == ir.Table })
 }
 
 // largest is the share that the busiest lock has of the busiest group. A group of
