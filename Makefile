@@ -7,18 +7,20 @@
 # make deps     Debian packages of the tests against real tools (as root)
 # make test-arm64    what runs on a board's Arm cores, built for arm64, under qemu
 # make bench-native  this machine measured by us and by other tools, alternating
+# make p4c-corpus P4C=DIR  the P4 front end over the test programs of a checkout of p4c
+# make partition     the planner against CBC and GLPK, and its time by flows (as stored)
 # make lint     go vet, staticcheck, gofmt, go.mod
 
 GO ?= go
 
 # sshd and qemu: remote boards; ip, dpdk: packets; gcc, likwid, sysbench,
-# stress-ng: peers of the native benchmark
-PACKAGES = openssh-server qemu-user iproute2 dpdk gcc libc6-dev likwid sysbench stress-ng
+# stress-ng: peers of the native benchmark; cbc, glpk: judges of the planner
+PACKAGES = openssh-server qemu-user iproute2 dpdk gcc libc6-dev likwid sysbench stress-ng coinor-cbc glpk-utils
 
 # what runs on the Arm cores of a board
 ARM64 = ./internal/linux/... ./internal/perf/... ./microbench/host/... ./microbench/remote/...
 
-.PHONY: build test test-arm64 bench bench-native results results-host full lint deps
+.PHONY: build test test-arm64 bench bench-native p4c-corpus partition results results-host full lint deps
 
 build:
 	$(GO) build ./...
@@ -42,6 +44,13 @@ bench:
 
 bench-native:
 	$(GO) run ./bench/native
+
+p4c-corpus:
+	@[ -d "$(P4C)/testdata/p4_16_samples" ] || { echo "P4C=DIR: expected a checkout of github.com/p4lang/p4c, with testdata/p4_16_samples in it"; exit 2; }
+	$(GO) run ./bench/p4c -p4c $(P4C)
+
+partition:
+	$(GO) run ./bench/partition -out results/cora
 
 # a validation past its bounds is kept and told, not an end
 results: build
