@@ -132,6 +132,7 @@ func report(s *sampleReport, e *errorReport) []*table.Table {
 	}
 	row("p4_16_samples", "accepted", s.files, s.accepted)
 	row("with P4Info", "the same objects", s.withInfo, s.same)
+	row("objects in P4Info", "declared alike", s.objects, s.alike)
 	expected, met := 0, 0
 	for _, c := range []class{syntaxError, undeclared, argCount} {
 		row("p4_16_errors, "+string(c), "refused at the line", e.expected[c], e.met[c])

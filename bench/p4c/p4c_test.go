@@ -114,10 +114,10 @@ func TestWidths(t *testing.T) {
 func TestDifferences(t *testing.T) {
 	want := summary{"table t": "size 8, keys exact 32, lpm ?", "register r": "size 4, 8 bits", "counter c": "size 1, bytes"}
 	got := summary{"table t": "size 8, keys exact 32, lpm 9", "register r": "size 4, 16 bits", "meter m": "size 1, bytes"}
-	diff := differences(got, want)
+	diff, alike := differences(got, want)
 	expected := []string{"no counter c", "register r has size 4, 16 bits; expected size 4, 8 bits", "an unexpected meter m"}
-	if !slices.Equal(diff, expected) {
-		t.Errorf("got %q, want %q", diff, expected)
+	if !slices.Equal(diff, expected) || alike != 1 {
+		t.Errorf("got %q, %d alike; want %q, 1 alike", diff, alike, expected)
 	}
 }
 
@@ -223,6 +223,7 @@ func TestRun(t *testing.T) {
 	for _, row := range [][]string{
 		{"p4_16_samples", "accepted", "3", "3", "100.0"},
 		{"with P4Info", "the same objects", "2", "1", "50.0"},
+		{"objects in P4Info", "declared alike", "10", "9", "90.0"},
 		{"p4_16_errors, syntax error", "refused at the line", "1", "1", "100.0"},
 		{"p4_16_errors, undeclared name", "refused at the line", "1", "1", "100.0"},
 		{"p4_16_errors, wrong number of arguments", "refused at the line", "1", "1", "100.0"},

@@ -184,9 +184,9 @@ func declared(p *ir.Program) summary {
 	return s
 }
 
-// differences lists in what got is not as wanted, an object a line.
-func differences(got, want summary) []string {
-	var diff []string
+// differences lists in what got is not as wanted, an object a line, and counts
+// the objects that are.
+func differences(got, want summary) (diff []string, alike int) {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		g, ok := got[name]
 		switch {
@@ -194,6 +194,8 @@ func differences(got, want summary) []string {
 			diff = append(diff, "no "+name)
 		case !same(g, want[name]):
 			diff = append(diff, fmt.Sprintf("%s has %s; expected %s", name, g, want[name]))
+		default:
+			alike++
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(got)) {
@@ -201,7 +203,7 @@ func differences(got, want summary) []string {
 			diff = append(diff, "an unexpected "+name)
 		}
 	}
-	return diff
+	return diff, alike
 }
 
 // same compares two descriptions word by word; an unknown width fits any.
