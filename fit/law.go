@@ -79,10 +79,6 @@ func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *res
 		// a guess: some ten instructions and a call through a pointer
 		const first = 0.004
 		f.start(&law.AheadUS, first, weakPrior)
-		f.start(&law.Split, 0.7, weakPrior)
-		f.params[len(f.params)-1].upper = 1 / 0.7
-		f.start(&law.Shadow, 0.3, weakPrior)
-		f.params[len(f.params)-1].upper = 1 / 0.3
 		for i := range law.Stateless {
 			f.start(&law.Stateless[i].FirstUS, first, weakPrior)
 		}
@@ -117,6 +113,10 @@ func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *res
 	f.start(&law.Posted, 0.5, weakPrior)
 	f.params[len(f.params)-1].upper = 5
 	f.start(&law.Drained, 0.3, weakPrior)
+	f.params[len(f.params)-1].upper = 1 / 0.3
+	f.start(&law.Split, 0.7, weakPrior)
+	f.params[len(f.params)-1].upper = 1 / 0.7
+	f.start(&law.Shadow, 0.3, weakPrior)
 	f.params[len(f.params)-1].upper = 1 / 0.3
 	f.start(&law.Near, 0.5, weakPrior)
 	f.params[len(f.params)-1].upper = 4

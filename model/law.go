@@ -377,7 +377,7 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 	var hold [maxLocks]float64
 	words := 0.0            // of all locks, taken from other cores
 	var together, apart run // of all access lines since the last fence, and of one
-	split, last := min(1, l.Split.Value), 0.0
+	split, last, behind := min(1, l.Split.Value), 0.0, 0.0
 	for k := range j.accesses {
 		a := &j.accesses[k]
 		// nothing overlaps an atomic change or the border of a lock's section
@@ -387,6 +387,7 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 			tail := together.end(l, fence, 1-split, 0, &parts)
 			stall += tail
 			before += tail
+			behind = 0
 			if k > 0 && j.accesses[k-1].lock >= 0 {
 				hold[j.accesses[k-1].lock] += tail
 			}
@@ -419,8 +420,8 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 			t := missing * (1 + (lines-1)*l.NextLine.Value) * opTime(cache.Miss, a.Op, a.Mode)
 			parts[partMiss+c] += t
 			away += t
-			together.missed[c].add(a.PerPacket, missing, 1-alone, waits)
-			apart.missed[c].add(a.PerPacket, missing, 1-alone, waits)
+			together.missed[c].add(a.PerPacket, missing*(1-alone), waits)
+			apart.missed[c].add(a.PerPacket, missing*(1-alone), waits)
 			if at := l.behind[c]; at >= 0 {
 				shared := cache.SharedUS.Value
 				if a.Op != program.Read {
@@ -443,8 +444,8 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 					moved -= n
 					fresh = n * us
 				}
-				together.stolen.add(a.PerPacket, moved, 1-alone, waits)
-				apart.stolen.add(a.PerPacket, moved, 1-alone, waits)
+				together.stolen.add(a.PerPacket, moved*(1-alone), waits)
+				apart.stolen.add(a.PerPacket, moved*(1-alone), waits)
 				moved = (moved*opTime(l.Stolen, a.Op, a.Mode) + fresh) * (1 + (a.linesOf(a.mem.LineBytes)-1)*l.NextLine.Value)
 			}
 			parts[partStolen] += moved
@@ -452,6 +453,12 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 		}
 		parts[partAccess] += own
 		serial += alone * (own + away)
+		if a.Mode == program.Atomic && a.Op == program.Read {
+			// what it waits for is under way together with the misses before it
+			hidden := alone * min(max(0, together.left(l)-behind), own+away)
+			behind += hidden
+			serial -= hidden
+		}
 		work += (1 - alone) * own
 		stall += (1 - alone) * away
 		last = apart.end(l, fence, split, before, &parts)
@@ -516,16 +523,15 @@ type run struct {
 type events struct {
 	n      float64 // on average
 	weight float64 // of them that a core waits for
-	fenced float64 // the same at a fence
 	none   float64 // logarithm of the probability that none does
 }
 
-// add counts n accesses of which some are events.
-func (e *events) add(n, some, weight, posted float64) {
+// add counts n accesses of which some are events, which a core waits for so many
+// times each.
+func (e *events) add(n, some, times float64) {
 	const never = 1e-9
 	e.n += some
-	e.weight += some * weight * posted
-	e.fenced += some * weight
+	e.weight += some * times
 	if n < 1 {
 		e.none += math.Log(max(never, 1-some))
 	} else {
@@ -539,7 +545,16 @@ func (e *events) wait(drained float64) float64 {
 	if e.n <= 0 {
 		return 0
 	}
-	return -math.Expm1(e.none) * (e.weight + drained*(e.fenced-e.weight)) / e.n
+	return -math.Expm1(e.none) * (e.weight + drained*(e.n-e.weight)) / e.n
+}
+
+// left is the time that a core will wait for the last miss of a run.
+func (r *run) left(l *lawIndex) float64 {
+	t := r.stolen.wait(0) * l.StolenTailUS.Value
+	for c := range l.Caches {
+		t += r.missed[c].wait(0) * l.Caches[c].TailUS.Value
+	}
+	return t
 }
 
 // end returns a share of the time that a core waits for the last miss of a run, at a
@@ -963,7 +978,7 @@ func (j *job) changes(k int, p float64) float64 {
 		if b := &j.accesses[o]; j.lawArray(o, true) == k {
 			us := opTime(j.x.law.Line, b.Op, b.Mode)
 			if b.Mode == program.Atomic {
-				us *= b.commands() // between which others take the line
+				us *= b.commands() / b.linesOf(b.mem.LineBytes) // between which others take the line
 			}
 			sum += b.PerPacket * us * j.x.law.first(b, p)
 		}

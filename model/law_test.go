@@ -287,11 +287,12 @@ func TestCoreLawRefuses(t *testing.T) {
 }
 
 // meet is the time of a packet on four cores that need busy µs each for it and queue
-// for something that serves one of them at a time for us µs: x packets a µs for which
-// x·(busy + us·q/(1−q)) = 4 with q = ¾·x·us, and x·us ≤ 1.
-func meet(busy, us float64) float64 {
+// at each of so many lines or locks that serve one of them at a time for us µs: x
+// packets a µs for which x·(busy + lines·us·q/(1−q)) = 4 with q = ¾·x·us, and
+// x·us ≤ 1.
+func meet(busy, us, lines float64) float64 {
 	q := 0.75 * us
-	a, b := q*(us-busy), busy+4*q
+	a, b := q*(lines*us-busy), busy+4*q
 	x := (math.Sqrt(b*b+16*a) - b) / (2 * a)
 	return max(1/x, us)
 }
@@ -326,12 +327,15 @@ func TestLinesOfOthers(t *testing.T) {
 		got, want float64
 	}{
 		"one access":           {us(adds(1, 64), kept(1)), (base + add + stolen) / 4},
-		"each fetched anew":    {us(adds(10, 1), kept(0)), meet(base+10*add+10*stolen, 10*0.05)},
-		"kept":                 {us(adds(10, 1), kept(1)), meet(base+10*add+stolen, 0.05)},
-		"kept half the time":   {us(adds(10, 1), kept(0.5)), meet(base+10*add+5.5*stolen, 5.5*0.05)},
+		"each fetched anew":    {us(adds(10, 1), kept(0)), meet(base+10*add+10*stolen, 10*0.05, 1)},
+		"kept":                 {us(adds(10, 1), kept(1)), meet(base+10*add+stolen, 0.05, 1)},
+		"kept half the time":   {us(adds(10, 1), kept(0.5)), meet(base+10*add+5.5*stolen, 5.5*0.05, 1)},
 		"seldom the same line": {us(adds(2, 64), func(l *CoreLaw) { kept(1)(l); l.Line = nil }), (base + 2*add + (2-1.0/64)*stolen) / 4},
-		"in a first cache":     {us(adds(1, 32), fresh), (base + add + 0.75*0.4) / 4},
-		"mostly beyond":        {us(adds(1, 512), fresh), (base + add + fresh4*0.4 + (0.75-fresh4)*0.05 + (0.25-0.125)*0.01) / 4},
+		// 16 commands, eight of them on each of two lines
+		"a long one": {us(program.Access{Memory: "dram", Op: program.Add, Mode: program.Atomic, Bytes: 128, PerPacket: 1, Span: 1, Stride: 128}, kept(0)),
+			meet(base+16*add+stolen, 8*0.05, 2)},
+		"in a first cache": {us(adds(1, 32), fresh), (base + add + 0.75*0.4) / 4},
+		"mostly beyond":    {us(adds(1, 512), fresh), (base + add + fresh4*0.4 + (0.75-fresh4)*0.05 + (0.25-0.125)*0.01) / 4},
 	} {
 		if !(math.Abs(c.got/c.want-1) < 0.005) {
 			t.Errorf("%s: %.4g µs, want %.4g", name, c.got, c.want)
@@ -362,12 +366,12 @@ func TestLockTakenAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		got, want float64
 	}{
-		"handed over":        {us(0, back(0)), meet(busy, take+move+0.5)},
-		"taken again":        {us(0, back(3*again)), meet(busy, take+move+0.5/10)},
-		"work between":       {us(240, back(3*again)), meet(busy+0.24, take+move+0.5/2)},
-		"moved before":       {us(0, func(l *CoreLaw) { l.Early.Value = 1 }), meet(busy, take+hand)},
-		"moved half before":  {us(0, func(l *CoreLaw) { l.Early.Value = 0.5 }), meet(busy, take+move/2+hand)},
-		"moved while locked": {us(0, func(*CoreLaw) {}), meet(busy, take+move+hand)},
+		"handed over":        {us(0, back(0)), meet(busy, take+move+0.5, 1)},
+		"taken again":        {us(0, back(3*again)), meet(busy, take+move+0.5/10, 1)},
+		"work between":       {us(240, back(3*again)), meet(busy+0.24, take+move+0.5/2, 1)},
+		"moved before":       {us(0, func(l *CoreLaw) { l.Early.Value = 1 }), meet(busy, take+hand, 1)},
+		"moved half before":  {us(0, func(l *CoreLaw) { l.Early.Value = 0.5 }), meet(busy, take+move/2+hand, 1)},
+		"moved while locked": {us(0, func(*CoreLaw) {}), meet(busy, take+move+hand, 1)},
 	} {
 		if !(math.Abs(c.got/c.want-1) < 0.005) {
 			t.Errorf("%s: %.4g µs, want %.4g", name, c.got, c.want)
@@ -398,6 +402,8 @@ func TestWaitsOfACore(t *testing.T) {
 			more(l)
 		}
 	}
+	acquire := func(n float64) program.Access { return wordsOf("dram", program.Read, program.Atomic, n, 1<<20) }
+	acquires := func(l *CoreLaw) { l.Serial = []OpShare{{program.Read, program.Atomic, v(1)}} }
 	first := func(l *CoreLaw) {
 		for i := range l.Access {
 			set(&l.Access[i].FirstUS, 0.03)
@@ -423,6 +429,11 @@ func TestWaitsOfACore(t *testing.T) {
 		"a fence waits for it":    {of(write, hit), 1, waiting(func(l *CoreLaw) { l.Posted, l.Drained = v(0.25), v(1) }), base + miss + 0.02 + wait},
 		"or for some of it":       {of(write, hit), 1, waiting(func(l *CoreLaw) { l.Posted, l.Drained = v(0.25), v(0.5) }), base + miss + 0.02 + wait*5/8},
 		"a fence after its write": {of(hit, write), 1, waiting(func(l *CoreLaw) { l.Posted, l.Drained = v(0.25), v(1) }), base + miss + 0.02 + wait/4},
+
+		// what an atomic read waits for is on its way together with what came before
+		"a read after a miss":  {of(read, acquire(1)), 1, waiting(acquires), base + miss + wait},
+		"many after a miss":    {of(read, acquire(5)), 1, waiting(acquires), base + miss + 5*(miss+0.01)},
+		"a read before a miss": {of(acquire(1), read), 1, waiting(acquires), base + 2*miss + 0.01 + wait},
 
 		// three of four times another core has the line
 		"lines of others": {of(read, contended), 4, waiting(func(l *CoreLaw) { l.StolenTailUS = v(0.2) }), base + miss + wait + 0.02 + 0.75*(0.05+0.2)},
