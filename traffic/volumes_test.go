@@ -2,12 +2,16 @@ package traffic
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+	"pgregory.net/rapid"
 
 	"nicprof/internal/fault"
 	"nicprof/traffic/capture"
@@ -254,3 +258,56 @@ func TestVolumesComplaints(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// What CaptureWriter writes is read back, and another reader agrees.
+func TestCaptureWriter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var b bytes.Buffer
+		w := NewCaptureWriter(&b)
+		type packet struct {
+			time  int64
+			data  []byte
+			frame int
+		}
+		var want []packet
+		for range rapid.IntRange(0, 20).Draw(t, "packets") {
+			data := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "data")
+			p := packet{rapid.Int64Range(0, 1<<32*1e9-1).Draw(t, "time"), data, max(64, len(data)+4+rapid.IntRange(0, 9000).Draw(t, "rest"))}
+			w.Write(p.time, p.data, p.frame)
+			want = append(want, p)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		ours, err := capture.NewReader(bytes.NewReader(b.Bytes()), "t")
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs, err := pcapgo.NewReader(bytes.NewReader(b.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range want {
+			var p capture.Packet
+			if err := ours.Next(&p); err != nil || p.Time != x.time || p.FrameBytes() != x.frame || !bytes.Equal(p.Data, x.data) {
+				t.Fatalf("got %+v, %v, want %+v", p, err, x)
+			}
+			data, info, err := theirs.ReadPacketData()
+			if err != nil || info.Timestamp.UnixNano() != x.time || info.Length != x.frame-4 || !bytes.Equal(data, x.data) {
+				t.Fatalf("pcapgo got %+v, %v, want %+v", info, err, x)
+			}
+		}
+		if err := ours.Next(new(capture.Packet)); err != io.EOF {
+			t.Fatal(err)
+		}
+	})
+	broken := errors.New("full")
+	w := NewCaptureWriter(failing{broken})
+	if err := w.Close(); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }

@@ -529,6 +529,28 @@ func TestSeveralFiles(t *testing.T) {
 	if seconds, _ := s.Seconds(); seconds != 2 {
 		t.Errorf("out of order: %v s, want 2", seconds)
 	}
+	bad := filepath.Join(t.TempDir(), "bad.pcap")
+	good := filepath.Join(t.TempDir(), "good.pcap")
+	o := binary.LittleEndian
+	for path, data := range map[string][]byte{bad: slices.Concat(header(o, magicNano, 0, 1), record(o, 1, 2, 1<<31, 60, nil)), good: header(o, magicNano, 0, 1)} {
+		if err := os.WriteFile(path, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := Open(good, bad)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Next(new(Packet)); fault.KindOf(err) != fault.Input || !strings.Contains(err.Error(), "bad.pcap: packet 1: a captured length") {
+		t.Errorf("got %v", err)
+	}
+	if err := os.WriteFile(bad, []byte("nonsense"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(good, bad); fault.KindOf(err) != fault.Input || !strings.Contains(err.Error(), "bad.pcap: not a capture") {
+		t.Errorf("got %v", err)
+	}
 	if _, err := Open("nowhere.pcap"); fault.KindOf(err) != fault.Input {
 		t.Errorf("got %v", err)
 	}
