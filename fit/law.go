@@ -16,7 +16,7 @@ const pageBytes = 4096
 
 const (
 	// nativeScale is the residual scale of samples of a real machine, about what
-	// measuring one again shows.
+	// measuring one again at another time shows.
 	nativeScale = 0.1
 	// coarseScale is that of the first fit, from starts that may be off by a
 	// factor: what is far off is no outlier yet, but what has to be explained.

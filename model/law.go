@@ -26,11 +26,11 @@ type CoreLaw struct {
 	// Overlap is the share of the smaller of work and misses that a core does at
 	// the same time as the larger: 0 their sum counts, 1 their maximum. Of atomic
 	// accesses Serial is the share that overlaps with nothing.
-	// AheadUS is how far a core works ahead of a chain of stateless operations, each
-	// of which waits for the one before.
-	AheadUS Value     `json:"ahead_us"`
 	Overlap Value     `json:"overlap"`
 	Serial  []OpShare `json:"serial"`
+	// AheadUS is how much of the base's work is done beside a chain of stateless
+	// operations, each of which waits for the one before.
+	AheadUS Value `json:"ahead_us"`
 	// Again is the share of a command's time that each further command of an
 	// atomic access costs.
 	Again []OpShare `json:"again"`
@@ -48,9 +48,9 @@ type CoreLaw struct {
 	// Kept is the share of a packet's further accesses to such a line that find it
 	// still there; else each of them may have to fetch it anew.
 	Kept []OpShare `json:"kept,omitempty"`
-	// Fresh is what such an access costs in place of Stolen if the line still lies
-	// nearer to that core than in its outermost cache: it comes alone, none waits
-	// for a last one of several.
+	// Fresh is what such an access costs in place of Stolen if the line still lies in
+	// the other core's first cache: these lines come one by one, so that a core waits
+	// for each and not for the last of several.
 	Fresh []OpTime `json:"fresh,omitempty"`
 	Tile  int      `json:"tile_cores,omitempty"`
 	// StolenTailUS is what a run of accesses waits in the end if another core had
@@ -127,7 +127,7 @@ type OpShare struct {
 // instance that Cores cores share. Miss is what missing it adds to an access, on
 // its core, where misses follow each other; TailUS what a run of accesses waits
 // in the end if any of them missed: a run ends at an atomic change, a lock and
-// the end of the packet. SharedUS is the time of one missing line
+// the end of the packet (see also Split). SharedUS is the time of one missing line
 // (Written, of a written one) at what lies behind, which all cores share and
 // which is called Behind.
 type Cache struct {
