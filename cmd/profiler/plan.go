@@ -401,7 +401,15 @@ func (p *planner) print(f *planFlags, docs []*plan.Document) error {
 	if d.DroppedMpps > 0 {
 		sum.Row("dropped", rate(d.DroppedMpps), "at least: the plan asks more of the NIC than it has")
 	}
-	sum.Row("host cores", table.Number(d.HostCores), p.against(d))
+	sum.Row("host cores", table.Number(d.HostCores), "")
+	sum.Row("all on the host", table.Number(d.CoresAllHost), "cores")
+	for _, o := range d.Compared {
+		note := "cores"
+		if o.DroppedMpps > 0 {
+			note += ", and drops " + rate(o.DroppedMpps)
+		}
+		sum.Row("strategy "+string(o.Strategy), table.Number(o.HostCores), note)
+	}
 	proof := "no plan can have fewer"
 	if !d.BoundProved {
 		proof = "by a relaxation that takes the model for convex"
@@ -475,19 +483,6 @@ func ownLimit(limit string, b *plan.BlockDocument) string {
 		return "a flow group asks for more than the NIC sustains"
 	}
 	return limit
-}
-
-// against compares host cores with everything on the host, and with the other
-// strategies.
-func (p *planner) against(d *plan.Document) string {
-	s := fmt.Sprintf("all on the host: %s", table.Number(d.CoresAllHost))
-	for _, o := range d.Compared {
-		s += fmt.Sprintf("; %s: %s", o.Strategy, table.Number(o.HostCores))
-		if o.DroppedMpps > 0 {
-			s += fmt.Sprintf(" and drops %s", rate(o.DroppedMpps))
-		}
-	}
-	return s
 }
 
 // costsText says where the host's times come from, with the published rates

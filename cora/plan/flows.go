@@ -66,6 +66,9 @@ func (b *builder) synthesise(t traffic.Traffic) (*traffic.Volumes, error) {
 	if rate == 0 {
 		rate = b.Options.TargetMpps
 	}
+	if rate == 0 {
+		return nil, fault.Inputf("the traffic has no rate (rate_mpps); set it, or give --target MPPS")
+	}
 	s := traffic.Synthesis{PPS: rate * 1e6, FrameBytes: bytes, Seed: b.Options.Seed}
 	shape := traffic.Shape{}
 	switch {
@@ -84,9 +87,12 @@ func (b *builder) synthesise(t traffic.Traffic) (*traffic.Volumes, error) {
 		f := traffic.Function{Name: k.String(), Shape: shape}
 		if t.Flows != nil {
 			f.Groups = t.Flows.Count
-			if n := bitsOf(k); n < 31 {
-				f.Groups = min(f.Groups, 1<<n)
-			}
+		}
+		switch n := bitsOf(k); {
+		case t.Flows == nil && n <= 8:
+			f.Groups = 1 << n // so few that all come
+		case n < 31:
+			f.Groups = min(f.Groups, 1<<n)
 		}
 		for _, block := range b.Front.Blocks {
 			if b.keyOf[block.Index] != i {
