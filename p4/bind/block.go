@@ -1,6 +1,8 @@
 package bind
 
 import (
+	"strings"
+
 	"nicprof/p4/ir"
 	"nicprof/p4/source"
 	"nicprof/p4/syntax"
@@ -206,9 +208,17 @@ func (b *binder) actionData(a *actionSym) []value {
 	return a.data
 }
 
-// action inlines an action's body with the given parameters.
+// action inlines an action's body with the given parameters. PSA's actions that
+// drop are drops.
 func (b *binder) action(a *actionSym, vals []value, pos source.Pos) {
 	a.used = true
+	if std, ok := argument(vals, 0).(*aggregate); ok && strings.HasSuffix(a.decl.Name, "gress_drop") && b.isArch(a.decl.Pos) {
+		in := b.emit(ir.Drop, pos)
+		in.Name = a.decl.Name
+		v, _ := std.field("drop")
+		in.Defs = defs(v)
+		return
+	}
 	sc := newScope(a.scope)
 	for i, p := range a.decl.Params {
 		b.declare(sc, p.Name, p.Pos, argument(vals, i))

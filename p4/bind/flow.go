@@ -33,14 +33,19 @@ type graph struct {
 func (b *binder) emit(op ir.Op, pos source.Pos) *ir.Instr {
 	in := &ir.Instr{Op: op, Pos: pos, Stage: b.at.stage, Control: b.at.control, Action: b.at.action,
 		Region: b.at.region, Atomic: b.at.atomic}
-	b.work++
-	if in.ID = len(b.code); in.ID >= maxCode || b.work > maxWork {
-		b.fatal("with everything inlined the program has more than %d instructions", maxCode)
-	}
+	in.ID = len(b.code)
+	b.spend(1)
 	b.code = append(b.code, in)
 	b.fill(b.open, in)
 	b.open = []hole{{from: in}}
 	return in
+}
+
+// spend counts what the program costs to lower.
+func (b *binder) spend(n int) {
+	if b.work += n; b.work > maxWork {
+		b.fatal("with everything inlined the program has more than %d instructions, calls and choices among elements", maxWork)
+	}
 }
 
 // fill leads edges to an instruction.

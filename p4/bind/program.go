@@ -22,13 +22,12 @@ import (
 
 // Bounds of a program; what exceeds them is refused.
 const (
-	maxCode   = 200_000   // instructions with everything inlined
-	maxWork   = 2_000_000 // instructions, those that are only checked included
-	maxVars   = 100_000   // storage locations, and scalars in a type
-	maxDepth  = 100       // of calls in each other
-	maxUnroll = 64        // iterations of a for loop that are copies of its body
-	maxStack  = 4096      // elements of a header stack
-	maxWidth  = 1 << 20   // bits of a value
+	maxWork   = 200_000 // instructions, calls and choices among elements, those that are only checked included
+	maxVars   = 100_000 // storage locations, and scalars in a type
+	maxDepth  = 100     // of calls in each other
+	maxUnroll = 64      // iterations of a for loop that are copies of its body
+	maxStack  = 4096    // elements of a header stack
+	maxWidth  = 1 << 20 // bits of a value
 	maxErrors = 20
 )
 
@@ -68,7 +67,7 @@ type binder struct {
 	grown   []*aggregate
 	depth   int
 	apart   int // of scratch code in each other
-	work    int // instructions made, and choices among elements
+	work    int // spent so far
 }
 
 // stop ends the lowering of a program that exceeds a bound.

@@ -24,6 +24,7 @@ type loop struct {
 func (b *binder) inline(f *frame, body func()) {
 	outer, loops := b.frame, b.loops
 	b.frame, b.loops = f, nil
+	b.spend(1)
 	if b.depth++; b.depth > maxDepth {
 		b.fatal("calls are nested more than %d deep; P4 knows no recursion", maxDepth)
 	}

@@ -425,9 +425,7 @@ func (b *binder) element(a *aggregate, idx *ir.Expr, label string) value {
 	if len(a.elems) == 0 {
 		return nil
 	}
-	if b.work += len(a.elems); b.work > maxWork {
-		b.fatal("the program chooses among the elements of stacks more than %d times", maxWork)
-	}
+	b.spend(len(a.elems))
 	v := a.elems[len(a.elems)-1]
 	for i := len(a.elems) - 2; i >= 0; i-- {
 		is := &ir.Expr{Op: "==", Bits: 1, Bool: true, Args: []*ir.Expr{idx, {Op: ir.Const, Bits: idx.Bits, Value: big.NewInt(int64(i))}}}

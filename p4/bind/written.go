@@ -41,6 +41,9 @@ func written(e syntax.Expr) string {
 	case *syntax.CastExpr:
 		return written(e.X)
 	case *syntax.CallExpr:
+		if m, ok := e.Fun.(*syntax.MemberExpr); ok && m.Name == "isValid" && len(e.Args) == 0 {
+			return written(m.X) + ".$valid$" // as P4Runtime names it
+		}
 		var args []string
 		for _, a := range e.Args {
 			args = append(args, written(a.Value))
