@@ -1,13 +1,14 @@
 // Command partition holds the partition planner against general solvers, and
 // its time against the number of flows:
 //
-//	go run ./bench/partition [-time 30s] [-flows 10000,100000,1000000,10000000] [-out DIR]
+//	go run ./bench/partition [-only REGEXP] [-time 30s] [-flows 10000,100000,1000000,10000000] [-out DIR]
 //
 // The problems are synthetic (cora/partition/synthetic). CBC and GLPK get each
 // of them as a mixed integer program and the time that -time says; where one of
 // them is not installed its columns are empty. Times are
-// processor seconds of this machine, ours on one processor. With -out, partition.md, partition-scale.csv and
-// partition-scale.svg are stored in DIR.
+// processor seconds of this machine, ours on one processor. With -out, DIR gets partition.md of the
+// first part and partition-scale.md, .csv and .svg of the second; -only none and
+// -flows "" leave a part out.
 package main
 
 import (
@@ -19,7 +20,9 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,43 +32,51 @@ import (
 )
 
 func main() {
+	only := flag.String("only", "", "regular expression of problems to hold against the solvers")
 	limit := flag.Duration("time", 30*time.Second, "of each solver for each problem")
 	flows := flag.String("flows", "10000,100000,1000000,10000000", "numbers of flows to time, rising; empty: none")
 	out := flag.String("out", "", "directory to store the tables and the figure in")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, *limit, *flows, *out); err != nil {
+	if err := run(ctx, os.Stdout, *only, *limit, *flows, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "partition:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, w io.Writer, limit time.Duration, flows, out string) error {
+func run(ctx context.Context, w io.Writer, only string, limit time.Duration, flows, out string) error {
 	numbers, err := parseFlows(flows)
 	if err != nil {
 		return err
 	}
-	runtime.GOMAXPROCS(1)
-	against, err := compare(ctx, problems(), limit)
+	chosen, err := regexp.Compile(only)
 	if err != nil {
-		return err
+		return fmt.Errorf("-only: %w", err)
+	}
+	list := slices.DeleteFunc(problems(), func(x problem) bool { return !chosen.MatchString(x.name) })
+	runtime.GOMAXPROCS(1)
+	if len(list) > 0 {
+		t, err := compare(ctx, list, limit)
+		if err != nil {
+			return err
+		}
+		if err := show(w, t, out, "partition", "The partition planner against general solvers"); err != nil {
+			return err
+		}
+	}
+	if len(numbers) == 0 {
+		return nil
 	}
 	points, err := scale(ctx, numbers)
 	if err != nil {
 		return err
 	}
-	tables := []*table.Table{against, scaleTable(points)}
-	for _, t := range tables {
-		if err := t.Text(w, table.Colors(w, os.Getenv)); err != nil {
-			return err
-		}
+	if err := show(w, scaleTable(points), out, "partition-scale", "The partition planner against size"); err != nil || out == "" {
+		return err
 	}
-	if out == "" {
-		return nil
-	}
-	return store(out, limit, tables, points)
+	return storeFigure(out, points)
 }
 
 func parseFlows(s string) ([]int, error) {
@@ -83,26 +94,24 @@ func parseFlows(s string) ([]int, error) {
 	return out, nil
 }
 
-func store(dir string, limit time.Duration, tables []*table.Table, points []point) error {
+// show prints a table, and stores it where out is a directory.
+func show(w io.Writer, t *table.Table, out, name, title string) error {
+	if err := t.Text(w, table.Colors(w, os.Getenv)); err != nil || out == "" {
+		return err
+	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# The partition planner against general solvers, and against size\n\n"+
-		"Made by `go run ./bench/partition -time %s -out results/cora`: synthetic problems; processor seconds, native, "+
-		"(%s/%s, %s), ours on one processor.\n\n", limit, runtime.GOOS, runtime.GOARCH, runtime.Version())
-	for _, t := range tables {
-		if err := t.Markdown(&b); err != nil {
-			return err
-		}
-		b.WriteByte('\n')
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	fmt.Fprintf(&b, "# %s\n\nMade by `go run ./bench/partition -out %s`: synthetic problems; processor seconds, native (%s/%s, %s), ours on one processor.\n\n",
+		title, out, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	if err := t.Markdown(&b); err != nil {
 		return err
 	}
-	if err := atomicfile.Write(filepath.Join(dir, "partition.md"), b.Bytes()); err != nil {
+	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	if len(points) == 0 {
-		return nil
-	}
+	return atomicfile.Write(filepath.Join(out, name+".md"), b.Bytes())
+}
+
+func storeFigure(out string, points []point) error {
 	figure := scaleFigure(points)
 	csv, err := figure.Data.CSV()
 	if err != nil {
@@ -112,8 +121,8 @@ func store(dir string, limit time.Duration, tables []*table.Table, points []poin
 	if err != nil {
 		return err
 	}
-	if err := atomicfile.Write(filepath.Join(dir, "partition-scale.csv"), csv); err != nil {
+	if err := atomicfile.Write(filepath.Join(out, "partition-scale.csv"), csv); err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(dir, "partition-scale.svg"), svg)
+	return atomicfile.Write(filepath.Join(out, "partition-scale.svg"), svg)
 }
