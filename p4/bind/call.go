@@ -110,7 +110,7 @@ func (b *binder) call(e *syntax.CallExpr, sc *scope, want typ) value {
 				b.evalArgs(e.Args, sc)
 				return nil
 			}
-			vals := b.bindArgs(d.decl.Params, list, d.scope, sc, d.full+".")
+			vals := b.bindArgs(d.decl.Params, list, d.scope, sc, "")
 			b.action(d, b.copies(d, vals, e.Pos), e.Pos)
 			return nil
 		case *typeSym, *blockSym:
@@ -197,13 +197,20 @@ func (b *binder) copied(s *scalar, name string, pos source.Pos) value {
 // copies keeps what an action's parameters stand for when its body may change
 // it before they are read.
 func (b *binder) copies(a *actionSym, vals []value, pos source.Pos) []value {
-	if len(a.decl.Body.Stmts) < 2 {
+	if len(a.decl.Body.Stmts) == 0 {
 		return vals
+	}
+	if len(a.decl.Body.Stmts) == 1 {
+		switch a.decl.Body.Stmts[0].(type) {
+		case *syntax.AssignStmt, *syntax.CallStmt:
+			return vals
+		}
 	}
 	vals = slices.Clone(vals)
 	for i, p := range a.decl.Params {
 		s, ok := vals[i].(*scalar)
-		if ok && s.e.Op == ir.Use && p.Dir != syntax.Out && p.Dir != syntax.InOut && s.e.Var.Kind != ir.ActionData {
+		isData := ok && s.e.Op == ir.Use && s.e.Var.Kind == ir.ActionData
+		if ok && s.e.Op != ir.Const && !isData && p.Dir != syntax.Out && p.Dir != syntax.InOut {
 			vals[i] = b.copied(s, a.full+"."+p.Name, pos)
 		}
 	}

@@ -116,6 +116,9 @@ func (b *binder) finish(pos source.Pos) []*ir.Instr {
 		for i := range in.Succ {
 			in.Succ[i].To = id[in.Succ[i].To]
 		}
+		if in.Op == ir.Branch && in.Succ[0].Label == "false" {
+			in.Succ[0], in.Succ[1] = in.Succ[1], in.Succ[0]
+		}
 	}
 	return code
 }
