@@ -72,36 +72,15 @@ func (r *Result) measure(b *Block) {
 	}
 }
 
-// touched lists the objects that an instruction operates on: its own, and the
-// direct counters that v1model counts at the lookup without being told.
-func (r *Result) touched(in *ir.Instr) []*ir.Object {
-	var out []*ir.Object
-	if in.Object != nil && r.blockOf[in.Object] != nil && (reads(in) || writes(in)) {
-		out = append(out, in.Object)
-	}
-	if in.Op == ir.Lookup {
-		out = append(out, r.counted[in.Object]...)
-	}
-	return out
+// operates tells whether an instruction is an operation on a block's object.
+func (r *Result) operates(in *ir.Instr) bool {
+	return in.Object != nil && r.blockOf[in.Object] != nil && (reads(in) || writes(in))
 }
 
-// findCounted collects, by table, the direct counters that no instruction
-// counts.
-func (r *Result) findCounted() {
-	r.counted = map[*ir.Object][]*ir.Object{}
-	for _, o := range r.Program.Objects {
-		if o.Kind != ir.Counter || o.Direct == nil {
-			continue
-		}
-		if !slices.ContainsFunc(r.Program.Code, func(in *ir.Instr) bool { return in.Object == o }) {
-			r.counted[o.Direct] = append(r.counted[o.Direct], o)
-		}
-	}
-}
-
-// accesses lists what an instruction does to an object's memory, PerVisit being
+// accesses lists what an instruction does to its object's memory, PerVisit being
 // once. A read that is half of an atomic addition stands for both halves.
-func (r *Result) accesses(in *ir.Instr, o *ir.Object) []Access {
+func (r *Result) accesses(in *ir.Instr) []Access {
+	o := in.Object
 	a := Access{Object: o, Mode: program.Atomic, Bytes: int(elementBytes(o)), PerVisit: 1, Span: elements(o), Stride: elementBytes(o)}
 	as := func(ops ...program.Op) []Access {
 		var out []Access

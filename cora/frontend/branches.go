@@ -68,7 +68,7 @@ func (r *Result) branch(in *ir.Instr) *Branch {
 		if !rest(s.Label) {
 			cases++
 		}
-		loops = loops || r.flow.at[s.To] <= r.flow.at[in.ID]
+		loops = loops || parser && r.reaches(s.To, in.ID)
 	}
 	for _, s := range in.Succ {
 		a := Arm{Name: place, Label: s.Label, Share: 1 / float64(len(in.Succ))}
@@ -90,6 +90,26 @@ func (r *Result) branch(in *ir.Instr) *Branch {
 		r.acceptPackets(in, b)
 	}
 	return b
+}
+
+// reaches tells whether a way leads from one instruction to another.
+func (r *Result) reaches(from, to int) bool {
+	seen := newBits(len(r.Program.Code))
+	work := []int{from}
+	for len(work) > 0 {
+		i := work[len(work)-1]
+		work = work[:len(work)-1]
+		if i == to {
+			return true
+		}
+		for _, s := range r.Program.Code[i].Succ {
+			if !seen.has(s.To) {
+				seen.set(s.To)
+				work = append(work, s.To)
+			}
+		}
+	}
+	return false
 }
 
 // rest tells whether a case of a parser's select takes what the others leave.

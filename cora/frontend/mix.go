@@ -50,15 +50,13 @@ func (m *Mix) visit(b *Block) Visit {
 	}
 	for _, in := range r.Program.Code {
 		n := m.Visits[in.ID] / v.Share
-		for _, o := range r.touched(in) {
-			if n == 0 || r.blockOf[o] != b {
-				continue
-			}
-			for _, a := range r.accesses(in, o) {
-				a.PerVisit = n
-				a.Locked = v.Lock != nil
-				v.add(a)
-			}
+		if n == 0 || !r.operates(in) || r.blockOf[in.Object] != b {
+			continue
+		}
+		for _, a := range r.accesses(in) {
+			a.PerVisit = n
+			a.Locked = v.Lock != nil
+			v.add(a)
 		}
 	}
 	for _, i := range b.Instructions {
@@ -143,7 +141,9 @@ func (a Access) In(memory string, share float64) program.Access {
 
 // Bounds of a walk.
 const (
-	maxStates = 4096 // states kept at one instruction
+	maxStates = 1024 // states kept at one instruction
+	fewStates = 32   // states kept behind manySteps, in programs with thousands of branches
+	manySteps = 200000
 	maxRounds = 32   // times round a cycle
 	maxPaths  = 1000 // paths reported
 	leastMass = 1e-9
@@ -167,6 +167,7 @@ type walk struct {
 	live    []map[string]bool
 	assumed map[string]bool
 	open    map[*Branch]bool
+	taken   int // steps
 	cut     bool
 	late    float64
 }
@@ -306,7 +307,11 @@ func (w *walk) run() {
 // bounded returns the states in a fixed order: where there are too many, those
 // that differ in what is known are joined, and then the heaviest stand for all.
 func (w *walk) bounded(states map[string]*state) []*state {
-	if len(states) > maxStates {
+	most := maxStates
+	if w.taken > manySteps {
+		most = fewStates
+	}
+	if len(states) > most {
 		w.cut = true
 		joined := map[string]*state{}
 		for _, k := range sortedKeys(states) {
@@ -320,16 +325,16 @@ func (w *walk) bounded(states map[string]*state) []*state {
 	for _, k := range sortedKeys(states) {
 		out = append(out, states[k])
 	}
-	if len(out) > maxStates {
+	if len(out) > most {
 		slices.SortStableFunc(out, func(a, b *state) int { return cmp.Compare(b.mass, a.mass) })
 		all, kept := 0.0, 0.0
 		for k, s := range out {
 			all += s.mass
-			if k < maxStates {
+			if k < most {
 				kept += s.mass
 			}
 		}
-		out = out[:maxStates]
+		out = out[:most]
 		for _, s := range out {
 			s.mass *= all / kept
 		}
@@ -366,8 +371,9 @@ func (w *walk) put(at []map[string]*state, i int, s *state) {
 // step executes an instruction in a state.
 func (w *walk) step(in *ir.Instr, s *state) {
 	w.visits[in.ID] += s.mass
-	for _, o := range w.r.touched(in) {
-		s.end.path = w.visit(s.end.path, w.r.blockOf[o].Index)
+	w.taken++
+	if w.r.operates(in) {
+		s.end.path = w.visit(s.end.path, w.r.blockOf[in.Object].Index)
 	}
 	if what := w.r.unsupportedAt[in.ID]; what != "" && s.end.host == "" {
 		s.end.host = what
@@ -405,11 +411,15 @@ func (w *walk) visit(path, block int) int {
 // move brings a state along an edge.
 func (w *walk) move(in *ir.Instr, edge int, s *state) {
 	to := in.Succ[edge].To
-	at := w.at
-	if w.r.flow.at[to] <= w.r.flow.at[in.ID] {
-		at = w.next
+	back := w.r.flow.at[to] <= w.r.flow.at[in.ID]
+	switch {
+	case back:
+		w.put(w.next, to, s)
+	case len(w.r.flow.pred[to]) == 1 && s.mass >= leastMass:
+		w.step(w.r.Program.Code[to], s) // nothing to join with
+	default:
+		w.put(w.at, to, s)
 	}
-	w.put(at, to, s)
 }
 
 // define forgets what an instruction overwrites and learns what it writes.
@@ -587,7 +597,7 @@ func (w *walk) warnings() []string {
 		out = append(out, fmt.Sprintf("assumed shares (hits 1, else evenly): %s%s; set them in the traffic's branches", strings.Join(names, ", "), more))
 	}
 	if w.cut {
-		out = append(out, fmt.Sprintf("more than %d combinations of branches: the rarest are left out of the paths", maxStates))
+		out = append(out, "too many combinations of branches: the rarest are left out of the paths")
 	}
 	if w.late > 1e-6 {
 		out = append(out, fmt.Sprintf("%.2g of the packets are still in a loop after %d rounds and are left out", w.late, maxRounds))

@@ -46,8 +46,7 @@ type Result struct {
 	depends       map[*ir.Object]map[*ir.Object]bool
 	names         map[*ir.Object]string
 	blockOf       map[*ir.Object]*Block
-	counted       map[*ir.Object][]*ir.Object // by table: direct counters that every lookup counts
-	branchAt      map[int]*Branch             // by instruction
+	branchAt      map[int]*Branch // by instruction
 	locks         map[*Block]*Lock
 	home          map[int]*Block // by instruction: the block that its stateless operations count for
 	unsupportedAt map[int]string // by instruction

@@ -76,7 +76,6 @@ func (r *Result) warn() {
 // findLocks decides which blocks need locks, and gives each instruction's
 // stateless operations to the first block that holds it.
 func (r *Result) findLocks() {
-	r.findCounted()
 	r.findAdditions()
 	r.locks, r.home = map[*Block]*Lock{}, map[int]*Block{}
 	for _, b := range r.Blocks {
