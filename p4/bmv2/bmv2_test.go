@@ -79,6 +79,7 @@ func TestRefused(t *testing.T) {
 		{"endless parser", `"next_state": "ip"}]},` + "\n      {\"name\": \"ip\"", `"next_state": "labels"}]},` + "\n      {\"name\": \"ip\"", "parser: never ends"},
 		{"jump back", `"value": "0x4"}]}`, `"value": "0x2"}]}`, "action act, primitives[2]: jump from primitive 2 to 2; only later primitives can be jumped to"},
 		{"operator", `"op": ">>"`, `"op": ">>>"`, `unknown operator ">>>"`},
+		{"operand", `"op": ">>", "left": {"type": "field", "value": ["ip", "src"]}`, `"op": ">>", "left": null`, "operator >> needs a left side"},
 		{"parameters", `[{"type": "register_array", "value": "Ing.wide"}, {"type": "hexstr", "value": "0x01"}, `, `[`, "action act, primitives[4]: register_write needs 3 parameters, found 1"},
 		{"architecture", `"name": "egress", "id": 1`, `"name": "outgress", "id": 1`, "are not those of simple_switch, psa_switch or pna_nic"},
 		{"negative", `"size": 1024, "bitwidth": 32`, `"size": -1, "bitwidth": 32`, "register Ing.last has a negative size"},

@@ -248,6 +248,8 @@ func (r *reader) operation(v value, at string) *ir.Expr {
 	e := &ir.Expr{Op: op}
 	if l := v.Left; len(l) > 0 && string(l) != "null" {
 		e.Args = append(e.Args, left())
+	} else if op != "!" && op != "~" && op != "-" {
+		r.fail(at, "operator %s needs a left side", v.Op)
 	}
 	e.Args = append(e.Args, right())
 	if op == "-" && len(e.Args) == 1 {

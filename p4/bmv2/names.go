@@ -84,10 +84,20 @@ func (n *names) vote(votes map[string]map[string]int, instance, field, p string)
 // others, and where they say nothing of a group the assignments' source.
 func newNames(d *document) *names {
 	n := &names{prefix: map[string]string{}, nested: map[string]string{}, member: map[string]bool{}, order: map[string]int{}, header: map[string]bool{}, copied: map[string]bool{}}
-	packet := map[string]bool{}
+	packet := map[string]bool{} // headers that are extracted or emitted; others are variables
 	for _, p := range d.Deparsers {
 		for _, h := range p.Order {
 			packet[h] = true
+		}
+	}
+	for _, p := range d.Parsers {
+		for _, s := range p.States {
+			for _, op := range s.Ops {
+				var h string
+				if strings.HasPrefix(op.Op, "extract") && len(op.Parameters) > 0 && json.Unmarshal(op.Parameters[0].Value, &h) == nil {
+					packet[h] = true
+				}
+			}
 		}
 	}
 	types := map[string]*headerType{}
