@@ -150,7 +150,7 @@ func (s Shape) Rates(total float64, groups int, largest float64) ([]float64, err
 	}
 	switch {
 	case groups == 0 && largest == 0:
-		return nil, fault.Inputf("neither the number of flow groups nor the largest is given; expected one of them")
+		return nil, fault.Inputf("neither the number of flow groups nor the largest is given; expected one of them (in YAML flows: {count: N}, or max_flow_pps)")
 	case largest == 0:
 		w := s.weights(groups)
 		if w[0] == 0 {

@@ -60,7 +60,7 @@ func (b *builder) synthesise(t traffic.Traffic) (*traffic.Volumes, error) {
 		bytes = t.Sizes.Mean()
 	}
 	if bytes == 0 {
-		return nil, fault.Inputf("no packet size: expected size: BYTES, NAME or {cdf: FILE}")
+		return nil, fault.Inputf("no packet size: expected size: BYTES, NAME or {cdf: FILE, read: step|linear, unit: bytes}")
 	}
 	rate := t.RateMpps
 	if rate == 0 {
