@@ -193,6 +193,7 @@ func FuzzValues(f *testing.F) {
 	f.Add(uint8(0), []byte{0, 100, 0, 9})
 	f.Add(uint8(1), []byte{0, 100, 0, 9, 0, 50, 1, 7})
 	f.Add(uint8(2), []byte{1, 100, 0, 3})
+	f.Add(uint8(8), []byte("\xaf\xc7\x9b\xdc-\xa5")) // a stack's element by a constant, as a value
 	f.Fuzz(func(t *testing.T, which uint8, edits []byte) {
 		data := programs[int(which)%len(programs)]
 		for ; len(edits) >= 4; edits = edits[4:] {

@@ -200,11 +200,11 @@ func (r *reader) operation(v value, at string) *ir.Expr {
 	case "valid":
 		o := r.object(v.Right, at+".right")
 		if o.Type == "expression" { // of a stack's element
-			if h := r.headerExpr(o, at+".right"); h.single() {
+			h := r.headerExpr(o, at+".right")
+			if h.single() {
 				return use(r.valid(h.of[0]))
-			} else {
-				return r.anyOf("isValid", r.validity(h.of), h.index)
 			}
+			return r.anyOf("isValid", r.validity(h.of), h.index)
 		}
 		return use(r.valid(r.header(r.text(o.Value, at), at)))
 	case "valid_union":
@@ -239,6 +239,9 @@ func (r *reader) operation(v value, at string) *ir.Expr {
 		return r.anyOf("element of a header stack", vars, h.index)
 	case "dereference_header_stack", "dereference_union_stack", "access_union_header":
 		h := r.headerExpr(value{Type: "expression", Value: r.again(v)}, at)
+		if h.single() {
+			return use(r.valid(h.of[0]))
+		}
 		return r.anyOf("element of a header stack", r.validity(h.of), h.index)
 	}
 	op, ok := operators[v.Op]
