@@ -91,6 +91,7 @@ func (r *Result) findBlocks(objects []*ir.Object) {
 	})
 	r.blockOf = map[*ir.Object]*Block{}
 	back := [][][]int{reversed(r.deps.data), reversed(r.deps.control)}
+	t := &tracer{r: r, memo: map[traced]*Group{}}
 	held := newBits(len(r.Program.Code))
 	for i, b := range r.Blocks {
 		b.Index, b.Name = i, fmt.Sprint("b", i)
@@ -101,7 +102,7 @@ func (r *Result) findBlocks(objects []*ir.Object) {
 		for _, i := range b.Instructions {
 			held.set(i)
 		}
-		r.findGroups(b)
+		r.findGroups(b, t)
 		r.measure(b)
 	}
 	for _, b := range r.Blocks {

@@ -32,8 +32,7 @@ func (g Group) Names() []string {
 }
 
 // findGroups traces the index or key of each access to what came in.
-func (r *Result) findGroups(b *Block) {
-	t := tracer{r: r, memo: map[traced]*Group{}}
+func (r *Result) findGroups(b *Block, t *tracer) {
 	for _, in := range r.Program.Code {
 		if in.Object == nil || r.blockOf[in.Object] != b || !reads(in) && !writes(in) || in.Op == ir.Insert {
 			continue
@@ -206,7 +205,7 @@ func (t *tracer) exprBits(e *ir.Expr, hi, lo, i int) Group {
 		}
 		return g
 	case ir.Mux:
-		return t.arms(t.exprBits(e.Args[1], hi, lo, i), t.exprBits(e.Args[2], hi, lo, i), func() Group { return t.expr(e.Args[0], i) })
+		return t.arms([]Group{t.exprBits(e.Args[1], hi, lo, i), t.exprBits(e.Args[2], hi, lo, i)}, func() Group { return t.expr(e.Args[0], i) })
 	case ir.Lookahead:
 		return Group{Random: "packet"}
 	case ir.Any:
@@ -275,12 +274,19 @@ func width(e *ir.Expr) int {
 	return e.Bits
 }
 
-// arms is the group of a value that comes from one of two places: what
-// determines either and, unless they agree, what decides between them.
-func (t *tracer) arms(a, b Group, decides func() Group) Group {
-	constant := len(a.Fields)+len(b.Fields) == 0
-	g := a.with(b)
-	if constant || !slices.Equal(a.Names(), b.Names()) {
+// arms is the group of a value that comes from one of several places: what
+// determines each and, unless they agree, what decides between them.
+func (t *tracer) arms(all []Group, decides func() Group) Group {
+	g := Group{Exact: true}
+	if len(all) == 1 {
+		return all[0]
+	}
+	agree := true
+	for _, a := range all {
+		agree = agree && len(a.Fields) > 0 && slices.Equal(a.Names(), all[0].Names())
+		g = g.with(a)
+	}
+	if !agree {
 		g = g.with(decides())
 	}
 	g.Exact = len(g.Fields) == 0
@@ -295,21 +301,19 @@ func (t *tracer) location(at traced) Group {
 		return *g
 	}
 	t.memo[at] = &Group{Exact: true} // what a cycle brings back adds nothing
-	g, have, original := Group{Exact: true}, false, false
 	defs := t.r.flow.reaching(at.instr, at.v, at.hi, at.lo)
+	var all []Group
+	original := false
 	for _, d := range defs {
 		from, ok := t.definition(d, at)
 		came := d == entry || t.r.Program.Code[d].Op == ir.Extract
 		again := came && original // the header of another path through the parser
 		original = original || came
-		switch {
-		case !ok || again:
-		case !have:
-			g, have = from, true
-		default:
-			g = t.arms(g, from, func() Group { return t.deciding(defs, at.instr) })
+		if ok && !again {
+			all = append(all, from)
 		}
 	}
+	g := t.arms(all, func() Group { return t.deciding(defs, at.instr) })
 	if at.v.FlowGroup {
 		g.Random = ""
 	}
