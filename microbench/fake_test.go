@@ -21,7 +21,7 @@ func testBoard() *board.Board {
 	engines := func(q float64) []board.Engine {
 		return []board.Engine{
 			{Mode: program.Bulk, MaxBytes: n(128), Queue: n(q), Read: cmd, Write: cmd},
-			{Mode: program.Atomic, MaxBytes: n(32), Queue: n(q), Read: cmd, Write: cmd, Add: cmd},
+			{Mode: program.Atomic, MaxBytes: n(32), Queue: n(q), Read: cmd, Write: cmd, Add: cmd, TestSet: cmd},
 		}
 	}
 	return &board.Board{

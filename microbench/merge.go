@@ -96,6 +96,15 @@ func Merge(dirs []string, out string) (m Manifest, notes []string, err error) {
 	if err := writeFile(filepath.Join(out, SamplesFile), slices.Concat(lines...)); err != nil {
 		return m, notes, err
 	}
+	b, err := ReadBoard(dirs[0])
+	if err != nil {
+		return m, notes, err
+	}
+	if b != nil {
+		if err := writeBoard(out, b); err != nil {
+			return m, notes, err
+		}
+	}
 	return m, notes, m.write(out)
 }
 

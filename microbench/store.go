@@ -14,15 +14,18 @@ import (
 	"strings"
 	"syscall"
 
+	"nicprof/board"
 	"nicprof/internal/atomicfile"
 	"nicprof/internal/fault"
 )
 
 // Files of a run's directory. SamplesFile holds the samples in plan order;
-// pendingFile those measured ahead of it, while a sweep runs.
+// pendingFile those measured ahead of it, while a sweep runs. BoardFile holds the
+// board as its driver knew it: of a machine, with the memory levels found there.
 const (
 	SamplesFile  = "samples.jsonl"
 	ManifestFile = "manifest.json"
+	BoardFile    = "board.json"
 	pendingFile  = "pending.jsonl"
 )
 
@@ -102,6 +105,32 @@ func ReadManifest(dir string) (Manifest, error) {
 		return m, fault.Inputf("%s: %w", path, err)
 	}
 	return m, nil
+}
+
+// ReadBoard reads the board of a run's directory, nil where none is stored. Its
+// error is an input fault.
+func ReadBoard(dir string) (*board.Board, error) {
+	path := filepath.Join(dir, BoardFile)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fault.Inputf("%w", err)
+	}
+	b, err := board.DecodeJSON(data)
+	if err != nil {
+		return nil, fault.Inputf("%s: %w", path, err)
+	}
+	return b, nil
+}
+
+func writeBoard(dir string, b *board.Board) error {
+	data, err := json.MarshalIndent(b, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(dir, BoardFile), append(data, '\n'))
 }
 
 func (m *Manifest) write(dir string) error {

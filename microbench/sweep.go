@@ -105,6 +105,9 @@ func Sweep(ctx context.Context, d Driver, cfg SweepConfig) (Manifest, error) {
 	if err := m.write(cfg.Dir); err != nil {
 		return m, err
 	}
+	if err := writeBoard(cfg.Dir, d.Board()); err != nil {
+		return m, err
+	}
 	order := make([]int, len(part))
 	for i, w := range part {
 		order[i] = w.Index

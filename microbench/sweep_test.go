@@ -35,8 +35,8 @@ func TestSweepBytesIndependentOfParallel(t *testing.T) {
 		if got != want {
 			t.Errorf("parallel %d gives other bytes than parallel 1", parallel)
 		}
-		if entries, _ := os.ReadDir(dir); len(entries) != 2 {
-			t.Errorf("parallel %d leaves %v, want samples and manifest", parallel, entries)
+		if entries, _ := os.ReadDir(dir); len(entries) != 3 {
+			t.Errorf("parallel %d leaves %v, want samples, manifest and board", parallel, entries)
 		}
 	}
 	samples, notes, err := readSamples(strings.NewReader(want), "x")
@@ -434,4 +434,31 @@ func TestSweepStopsAtLostBoard(t *testing.T) {
 	if read(t, cfg.Dir, SamplesFile) != read(t, whole, SamplesFile) {
 		t.Error("the resumed sweep has other samples")
 	}
+}
+
+// TestBoardOfARun: a run's directory holds the board that its driver knew, of a
+// shard and of what is merged too, so that it can be fitted again elsewhere.
+func TestBoardOfARun(t *testing.T) {
+	dirs := shards(t, 2)
+	out := filepath.Join(t.TempDir(), "merged")
+	if _, _, err := Merge(dirs, out); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range append(dirs, out) {
+		b, err := ReadBoard(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := toJSON(t, b), toJSON(t, testBoard()); got != want {
+			t.Errorf("%s holds\n%s, want\n%s", dir, got, want)
+		}
+	}
+	if b, err := ReadBoard(t.TempDir()); b != nil || err != nil {
+		t.Errorf("of no board: %v, %v", b, err)
+	}
+	if err := os.WriteFile(filepath.Join(out, BoardFile), []byte(`{"name":"toy"}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := ReadBoard(out)
+	wantError(t, err, BoardFile, "at least one base")
 }

@@ -155,6 +155,9 @@ func (a *app) readForFit(path string, set map[string]string, raw []string) (fitI
 		dir = filepath.Dir(path)
 	}
 	if m, err := microbench.ReadManifest(dir); err == nil && filepath.Ext(path) != ".csv" {
+		if in.options.Board, err = microbench.ReadBoard(dir); err != nil {
+			return in, err
+		}
 		in.options.Suite, in.options.Seed = m.Suite, m.Seed
 		in.out = filepath.Join(dir, modelFile)
 	}

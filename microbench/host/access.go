@@ -42,7 +42,9 @@ func plainAccessor(op program.Op, bytes int) accessor {
 	case op == program.Read && bytes == 32:
 		return read32
 	case op == program.Read:
-		return func(base unsafe.Pointer, at *offsets, k int, v uint64) uint64 { return readBlocks(base, at, k, blocks, rest, v) }
+		return func(base unsafe.Pointer, at *offsets, k int, v uint64) uint64 {
+			return readBlocks(base, at, k, blocks, rest, v)
+		}
 	case bytes == 4:
 		return write4
 	case bytes == 8:
@@ -52,7 +54,9 @@ func plainAccessor(op program.Op, bytes int) accessor {
 	case bytes == 32:
 		return write32
 	}
-	return func(base unsafe.Pointer, at *offsets, k int, v uint64) uint64 { return writeBlocks(base, at, k, blocks, rest, v) }
+	return func(base unsafe.Pointer, at *offsets, k int, v uint64) uint64 {
+		return writeBlocks(base, at, k, blocks, rest, v)
+	}
 }
 
 func readBlocks(base unsafe.Pointer, at *offsets, k, blocks, rest int, v uint64) uint64 {
