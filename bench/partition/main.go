@@ -100,8 +100,8 @@ func show(w io.Writer, t *table.Table, out, name, title string) error {
 		return err
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# %s\n\nMade by `go run ./bench/partition -out %s`: synthetic problems; processor seconds, native (%s/%s, %s), ours on one processor.\n\n",
-		title, out, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	fmt.Fprintf(&b, "# %s\n\nMade by `go run ./bench/partition -out results/cora`: synthetic problems; processor seconds, native (%s/%s, %s), ours on one processor.\n\n",
+		title, runtime.GOOS, runtime.GOARCH, runtime.Version())
 	if err := t.Markdown(&b); err != nil {
 		return err
 	}
