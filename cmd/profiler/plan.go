@@ -497,7 +497,8 @@ func (p *planner) costsText() string {
 }
 
 func (p *planner) printAll(what string, docs []*plan.Document) error {
-	t := table.New(what, "strategy", "host cores", "NIC alone", "dropped", "PCIe to host", "objective", "gap", "state on the NIC")
+	t := table.New(what, "strategy", "host cores", "NIC alone", "dropped", "PCIe to host", "objective", "gap")
+	state := table.New("", "strategy", "state on the NIC")
 	for _, d := range docs {
 		var on []string
 		for _, b := range d.Blocks {
@@ -509,17 +510,21 @@ func (p *planner) printAll(what string, docs []*plan.Document) error {
 			}
 		}
 		note := strings.Join(on, ", ")
+		if note == "" {
+			note = "none"
+		}
 		if !d.Feasible {
 			note += "; not feasible: " + strings.Join(d.Broken, ", ")
 		}
-		t.Row(d.Strategy, d.HostCores, rate(d.NICMpps), rate(d.DroppedMpps), table.Number(d.PCIe.ToHost)+" Gb/s", d.Objective, percent(d.Gap), note)
+		state.Row(d.Strategy, note)
+		t.Row(d.Strategy, d.HostCores, rate(d.NICMpps), rate(d.DroppedMpps), table.Number(d.PCIe.ToHost)+" Gb/s", d.Objective, percent(d.Gap))
 	}
 	d := docs[0]
 	sum := table.New("", "", "")
 	sum.Row("offered", rate(d.OfferedMpps))
 	sum.Row("all on the host", table.Number(d.CoresAllHost)+" cores")
 	sum.Row("host costs", p.inputs.HostCosts.Backend+": "+p.costsText())
-	return p.app.print(t, sum)
+	return p.app.print(t, state, sum)
 }
 
 func (a *app) printCosts(c *costs.Costs) error {
