@@ -38,6 +38,15 @@ func (g *Groups) Label(group int) []string {
 	return g.extract.Format(g.table.entry(group))
 }
 
+// Complete reports whether the packets of a group have all fields of the key.
+func (g *Groups) Complete(group int) bool {
+	if g.extract == nil {
+		return true
+	}
+	all := ^uint64(0) >> (64 - len(g.Key))
+	return len(g.Key) == 0 || g.table.entry(group)[0]&all == all
+}
+
 // Volumes is how many packets and bytes every flow group has, under several
 // keys at once. Packets that are in the same groups under all keys are one
 // class: what moves a class moves all its packets, so that a planner needs to

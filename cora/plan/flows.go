@@ -7,6 +7,7 @@ import (
 	"nicprof/cora/partition"
 	"nicprof/internal/fault"
 	"nicprof/traffic"
+	"nicprof/traffic/capture"
 )
 
 // read counts the traffic under the keys of the program, or makes it up from
@@ -202,7 +203,12 @@ func (b *builder) classes() {
 // passes says whether a class has the fields that a path's blocks need.
 func (b *builder) passes(class, path int) bool {
 	for _, block := range b.out.Problem.Paths[path].Blocks {
-		if k := b.keyOf[block]; k >= 0 && b.out.Volumes.Group[k][class] == traffic.NoGroup {
+		k := b.keyOf[block]
+		if k < 0 {
+			continue
+		}
+		g := b.out.Volumes.Group[k][class]
+		if g == traffic.NoGroup || !alternatives(b.keys[k]) && !b.out.Volumes.Keys[k].Complete(int(g)) {
 			return false
 		}
 	}
@@ -237,4 +243,22 @@ func (b *builder) routes() []route {
 	}
 	p.Paths = append(p.Paths, partition.Path{})
 	return routes
+}
+
+// alternatives says whether a key has fields of headers that exclude each other,
+// as a program's has that reads addresses of IPv4 and of IPv6.
+func alternatives(k traffic.Key) bool {
+	layers := map[capture.Layer]bool{}
+	for _, f := range k {
+		layers[f.Layer] = true
+	}
+	n := func(of ...capture.Layer) (n int) {
+		for _, l := range of {
+			if layers[l] {
+				n++
+			}
+		}
+		return n
+	}
+	return n(capture.IPv4, capture.IPv6, capture.NonIP) > 1 || n(capture.TCP, capture.UDP, capture.SCTP, capture.ICMP) > 1
 }
