@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -207,9 +208,6 @@ func pagesOf(regions []*linux.Region) string {
 // second-level cache has lines.
 const packets = 1 << 18
 
-// sink keeps results that nobody reads.
-var sink uint64
-
 // measure runs a test for some windows and returns its time an operation.
 func (t *test) measure(e Effort) (Point, string, error) {
 	o, pages, end, err := t.build()
@@ -223,8 +221,9 @@ func (t *test) measure(e Effort) (Point, string, error) {
 		elements[i] = uint32(r.Int64N(max(1, t.Entries)))
 	}
 	o.prepare(elements)
-	sink += o.run(elements) // warm
-	ns := windows(e, func() int { sink += o.run(elements); return packets })
+	sum := o.run(elements) // warm
+	ns := windows(e, func() int { sum += o.run(elements); return packets })
+	runtime.KeepAlive(sum)
 	p := t.Point
 	p.NS, p.Low, p.High = quartiles(ns)
 	if !(p.NS > 0) {
@@ -267,7 +266,7 @@ func clockGHz(e Effort) float64 {
 		}
 		return steps
 	})
-	sink += x
+	runtime.KeepAlive(x)
 	return cycles / slices.Min(ns)
 }
 
