@@ -6,6 +6,10 @@ import (
 	"nicprof/p4/ir"
 )
 
+// Eval is the value of an expression where the values of locations, decimal and
+// by name, decide it, else nil.
+func Eval(e *ir.Expr, known map[string]string) *big.Int { return eval(e, known) }
+
 // eval is the value of an expression where what is known decides it, else nil.
 // known holds values by a location's name and outcomes by a condition's text.
 func eval(e *ir.Expr, known map[string]string) *big.Int {

@@ -21,7 +21,13 @@ func (b *builder) read() error {
 	} else if t, v, err = traffic.LoadVolumes(b.Traffic, b.keys, traffic.VolumeOptions{}); err != nil {
 		return err
 	}
-	b.out.Mix, err = b.Front.Mix(t.Branches)
+	branches := t.Branches
+	if v != nil {
+		if branches, err = b.measureShares(branches); err != nil {
+			return err
+		}
+	}
+	b.out.Mix, err = b.Front.Mix(branches)
 	if err != nil {
 		return fault.Inputf("%s: %w", b.Traffic, err)
 	}
@@ -45,8 +51,8 @@ func (b *builder) read() error {
 	if b.out.Mpps == 0 && b.Options.TargetMpps == 0 {
 		return fault.Inputf("%s: the traffic has no rate of its own; give --target MPPS", b.Traffic)
 	}
-	if !made && len(t.Branches) == 0 && len(b.out.Mix.Paths) > 1 {
-		b.note("every flow takes the program's paths in the proportions given or assumed, not those of its own packets")
+	if !made && len(b.out.Mix.Paths) > 1 {
+		b.note("every flow takes the program's paths in the same shares, counted, given or assumed, and not in those of its own packets")
 	}
 	return nil
 }

@@ -226,3 +226,26 @@ func TestEntriesPerFlow(t *testing.T) {
 		t.Errorf("two entries a flow leave %v to the host, one %v", two, one)
 	}
 }
+
+// Packets of a capture or CSV decide branches on their own fields; what a user
+// sets comes first.
+func TestSharesFromPackets(t *testing.T) {
+	r, _ := application(t, "l4lb")
+	dir := t.TempDir()
+	csv := filepath.Join(dir, "f.csv")
+	text := "src,dst,proto,sport,dport,pps,bytes\n10.0.0.1,10.0.0.2,tcp,1,80,30000,128\n10.0.0.3,10.0.0.2,tcp,1,443,70000,128\n10.0.0.3,10.0.0.2,udp,1,80,100000,128\n"
+	if err := os.WriteFile(csv, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	b := &builder{Input: Input{Front: r, Traffic: csv}, fields: mapFields(r.Program), out: &Built{}}
+	shares, err := b.measureShares(nil)
+	if err != nil || math.Abs(shares["http"]-0.3) > 1e-9 {
+		t.Errorf("http %v of the TCP packets (%v), want 0.3", shares["http"], err)
+	}
+	if _, ok := shares["ConnTable.hit"]; ok {
+		t.Error("a look-up's outcome was read from packets")
+	}
+	if shares, err = b.measureShares(map[string]float64{"http": 0.9}); err != nil || shares["http"] != 0.9 {
+		t.Errorf("http %v (%v), want the 0.9 that was set", shares["http"], err)
+	}
+}
