@@ -398,7 +398,7 @@ func TestExamples(t *testing.T) {
 	if err := os.CopyFS("cora/apps", apps.Files); err != nil {
 		t.Fatal(err)
 	}
-	for _, run := range []string{"runs/nfp-standard-1", "runs/old", "runs/new"} {
+	for _, run := range []string{"runs/nfp-standard-1", "runs/old", "runs/new", "results/nfp"} {
 		copyRun(t, quickRun(t), run)
 	}
 	copyRun(t, quickRun(t), "old")
@@ -527,6 +527,7 @@ func TestDocs(t *testing.T) {
 func slow(line string) bool {
 	return line == "profiler run --board nfp" ||
 		strings.HasPrefix(line, "profiler validate") ||
+		strings.HasPrefix(line, "profiler plan --measure-host-costs") ||
 		strings.HasPrefix(line, "profiler reproduce all")
 }
 

@@ -33,6 +33,7 @@ func (g Group) Names() []string {
 
 // findGroups traces the index or key of each access to what came in.
 func (r *Result) findGroups(b *Block, t *tracer) {
+	differ := ""
 	for _, in := range r.Program.Code {
 		if in.Object == nil || r.blockOf[in.Object] != b || !reads(in) && !writes(in) || in.Op == ir.Insert {
 			continue
@@ -44,12 +45,15 @@ func (r *Result) findGroups(b *Block, t *tracer) {
 				continue
 			}
 			same := slices.Equal(b.Groups[k].Fields, g.Fields)
+			if !same {
+				differ = "its accesses choose elements by different bits of " + g.String()
+			}
 			b.Groups[k] = b.Groups[k].with(g)
 			b.Groups[k].Exact = b.Groups[k].Exact && same
 		}
 	}
 	slices.SortFunc(b.Groups, func(x, y Group) int { return slices.Compare(x.Names(), y.Names()) })
-	b.Why = b.whyWhole()
+	b.Why = cmp.Or(b.whyWhole(), differ)
 	b.Partitionable = b.Why == ""
 }
 

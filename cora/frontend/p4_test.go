@@ -104,6 +104,17 @@ func TestExactGroups(t *testing.T) {
 	if !r.Blocks[0].Partitionable {
 		t.Errorf("MinLoad cannot be divided: %s", r.Blocks[0].Why)
 	}
+	b := newBuilder()
+	b.extract("ipv4", "hdr.ipv4.srcAddr", "hdr.ipv4.dstAddr")
+	cells := b.register("cells", 16)
+	low, high := b.use("hdr.ipv4.dstAddr"), b.use("hdr.ipv4.dstAddr")
+	low.Hi, low.Lo, low.Bits = 3, 0, 4
+	high.Hi, high.Lo, high.Bits = 7, 4, 4
+	b.read("v", cells, low)
+	b.write(cells, high, num(1))
+	if r := analyse(t, b.done(), ""); r.Blocks[0].Partitionable || !strings.Contains(r.Blocks[0].Why, "different bits") {
+		t.Errorf("cells that are read by one part of an address and written by another can be divided: %q", r.Blocks[0].Why)
+	}
 	r = analyse(t, load(t, "firewall"), "")
 	if r.Blocks[0].Groups[0].Exact || r.Blocks[0].Partitionable {
 		t.Error("a Bloom filter's row can be divided by connections")
