@@ -103,24 +103,38 @@ column) as one point of the workload that KEYS name.`,
 	return c
 }
 
-// fitSamples fits until ctx ends; then it returns ctx's error at once.
-func fitSamples(ctx context.Context, samples []microbench.Sample, o fit.Options) (*model.Model, *fit.Report, error) {
+// until does work that does not look at ctx; when ctx ends first, it returns
+// ctx's error at once.
+func until[T any](ctx context.Context, work func() (T, error)) (T, error) {
 	type result struct {
-		m   *model.Model
-		r   *fit.Report
-		err error
+		value T
+		err   error
 	}
 	done := make(chan result, 1)
 	go func() {
-		m, r, err := fit.Fit(samples, o)
-		done <- result{m, r, err}
+		v, err := work()
+		done <- result{v, err}
 	}()
 	select {
-	case f := <-done:
-		return f.m, f.r, f.err
+	case r := <-done:
+		return r.value, r.err
 	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+		var none T
+		return none, ctx.Err()
 	}
+}
+
+// fitSamples fits until ctx ends; then it returns ctx's error at once.
+func fitSamples(ctx context.Context, samples []microbench.Sample, o fit.Options) (*model.Model, *fit.Report, error) {
+	type result struct {
+		m *model.Model
+		r *fit.Report
+	}
+	f, err := until(ctx, func() (result, error) {
+		m, r, err := fit.Fit(samples, o)
+		return result{m, r}, err
+	})
+	return f.m, f.r, err
 }
 
 // fitInput is what a fit starts from.

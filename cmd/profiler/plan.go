@@ -131,7 +131,9 @@ func (a *app) runPlan(c *cobra.Command, f *planFlags) error {
 		return err
 	}
 	o.Seed = a.seed
-	b, err := plan.Build(plan.Input{Front: front, Traffic: f.traffic, Model: m, Costs: host, Options: o})
+	b, err := until(c.Context(), func() (*plan.Built, error) {
+		return plan.Build(plan.Input{Front: front, Traffic: f.traffic, Model: m, Costs: host, Options: o})
+	})
 	if err != nil {
 		return err
 	}
@@ -139,7 +141,7 @@ func (a *app) runPlan(c *cobra.Command, f *planFlags) error {
 	if p.inputs, err = f.inputs(m, b, o, used); err != nil {
 		return err
 	}
-	docs, plans, err := p.solve(f.strategy)
+	docs, plans, err := p.solve(c.Context(), f.strategy)
 	if err != nil {
 		return err
 	}
@@ -290,14 +292,16 @@ type planner struct {
 
 // solve returns the plan of a strategy, or of all, and what the two of the
 // literature (state and flow) make of the same problem.
-func (p *planner) solve(strategy string) (docs []*plan.Document, plans []*partition.Plan, err error) {
+func (p *planner) solve(ctx context.Context, strategy string) (docs []*plan.Document, plans []*partition.Plan, err error) {
 	asked := []partition.Strategy{partition.Strategy(strategy)}
 	if strategy == allStrategies {
 		asked = partition.Strategies
 	}
 	solve := func(s partition.Strategy) (*plan.Document, *partition.Plan, error) {
 		begun := time.Now()
-		x, err := partition.Solve(p.built.Problem, s, partition.Options{NoRepair: !p.repair})
+		x, err := until(ctx, func() (*partition.Plan, error) {
+			return partition.Solve(p.built.Problem, s, partition.Options{NoRepair: !p.repair})
+		})
 		if err != nil {
 			return nil, nil, err
 		}

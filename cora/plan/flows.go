@@ -155,7 +155,7 @@ type route struct {
 // path that it was made for, of a counted one all paths that its packets can
 // take, by their shares. Packets without a field that a path's block needs
 // cannot take that path.
-func (b *builder) classes() {
+func (b *builder) classes() error {
 	p, v := b.out.Problem, b.out.Volumes
 	routes := b.routes()
 	scale := b.out.Mpps / v.TotalPackets
@@ -201,9 +201,13 @@ func (b *builder) classes() {
 			})
 		}
 	}
-	if lost > 0 {
-		b.note("%.2g %% of the packets lack the headers that every path needs; they pass the NIC without visiting a block", 100*lost/v.TotalPackets)
+	if lost >= v.TotalPackets {
+		return fault.Inputf("no packet of the traffic has the headers that the program's blocks are chosen by: none could visit a block")
 	}
+	if lost > 0 {
+		b.note("%.3g %% of the packets lack the headers that every path needs; they pass the NIC without visiting a block", 100*lost/v.TotalPackets)
+	}
+	return nil
 }
 
 // passes says whether a class has the fields that a path's blocks need.

@@ -205,8 +205,7 @@ func (b *builder) problem() error {
 			return err
 		}
 	}
-	b.classes()
-	return nil
+	return b.classes()
 }
 
 // block turns a state block into the problem's.
