@@ -73,7 +73,8 @@ func scaleTable(points []point) *table.Table {
 // scaleFigure draws time against flows, and a line of slope 1 through the
 // largest number.
 func scaleFigure(points []point) *report.Result {
-	r := &report.Result{ID: "cora/partition-scale", Title: "Time of a partition plan against the number of flows", Backend: "native"}
+	r := &report.Result{ID: "cora/partition-scale", Paper: "Partition planner", Title: "time of a plan against the number of flows",
+		Backend: "native", Board: "host", Scale: "full"}
 	r.Data.Columns = []string{"flows", "groups", "seconds", "seconds_low", "seconds_high", "megabytes", "gap"}
 	measured := report.Series{Name: "cora, 8 blocks, one processor", Kind: report.LineMarkers}
 	for _, x := range points {
