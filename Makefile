@@ -14,8 +14,9 @@
 GO ?= go
 
 # sshd and qemu: remote boards; ip, dpdk: packets; gcc, likwid, sysbench,
-# stress-ng: peers of the native benchmark; cbc, glpk: judges of the planner
-PACKAGES = openssh-server qemu-user iproute2 dpdk gcc libc6-dev likwid sysbench stress-ng coinor-cbc glpk-utils
+# stress-ng: peers of the native benchmark; cbc, glpk: judges of the planner;
+# graphviz: reads the drawn graphs
+PACKAGES = openssh-server qemu-user iproute2 dpdk gcc libc6-dev likwid sysbench stress-ng coinor-cbc glpk-utils graphviz
 
 # what runs on the Arm cores of a board
 ARM64 = ./internal/linux/... ./internal/perf/... ./microbench/host/... ./microbench/remote/...
@@ -67,6 +68,7 @@ results-host: build
 	.bin/profiler run --board host --out results/host
 	-.bin/profiler validate --model results/host --board host --json > results/host/validate.json
 	.bin/profiler forward --json > results/host/forward.json
+	.bin/profiler plan --measure-host-costs --host-costs cora/costs/stored.json
 	$(GO) run ./bench/native
 
 # the full sweep: half an hour on two cores; its 30 MB are not kept in the repository
