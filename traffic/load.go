@@ -168,7 +168,7 @@ func parse(data []byte, name string) (Traffic, error) {
 	}
 	var found config.Findings
 	if in.Size != nil {
-		if err := t.setSize(in.Size, filepath.Dir(name), &found); err != nil {
+		if err := t.SetSize(in.Size, filepath.Dir(name), &found); err != nil {
 			return Traffic{}, err
 		}
 	}
@@ -184,8 +184,10 @@ func parse(data []byte, name string) (Traffic, error) {
 	return t, nil
 }
 
-// setSize takes size: BYTES, NAME or {cdf: FILE, read: step|linear, unit: bytes}.
-func (t *Traffic) setSize(size any, dir string, found *config.Findings) error {
+// SetSize sets the packet sizes as a YAML file gives them: BYTES, NAME or {cdf:
+// FILE, read: step|linear, unit: bytes}, FILE in dir. Complaints about size go to
+// found; messages are cut into packets.
+func (t *Traffic) SetSize(size any, dir string, found *config.Findings) error {
 	switch size := size.(type) {
 	case float64:
 		t.PacketBytes = int(size)
