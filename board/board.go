@@ -21,10 +21,10 @@ type Num struct {
 }
 
 // Board is one board. Class picks the mechanism: nfp (many-core), soc
-// (run-to-completion cores with caches), fpga, host (the machine itself, also
+// (run-to-completion cores with caches), fpga (see FPGA), host (the machine itself, also
 // the cores of a soc), netif (paths of packets over a real interface, one a
 // base). Of a host and a netif most is measured, not described, so that their
-// files may leave it out.
+// files may leave it out; so may a file of class fpga what only cores have.
 type Board struct {
 	Name        string     `json:"name" yaml:"name"`
 	Class       string     `json:"class" yaml:"class"`
@@ -41,6 +41,7 @@ type Board struct {
 	Locks       LockSpec   `json:"locks" yaml:"locks"`
 	Memories    []Memory   `json:"memories" yaml:"memories"`
 	Coherence   *Coherence `json:"coherence,omitempty" yaml:"coherence,omitempty"` // of cores with caches
+	FPGA        *FPGA      `json:"fpga,omitempty" yaml:"fpga,omitempty"`           // of class fpga
 	Variability Num        `json:"variability" yaml:"variability"`                 // ± fraction of issue chunks and latencies
 	Notes       []string   `json:"notes,omitempty" yaml:"notes,omitempty"`
 }

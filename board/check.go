@@ -65,6 +65,9 @@ func (b *Board) findings() config.Findings {
 	if b.Class == "soc" {
 		f = append(f, b.hierarchy()...)
 	}
+	if b.FPGA != nil {
+		f.AddAll("fpga", b.FPGA.findings())
+	}
 	numbers("", reflect.ValueOf(b).Elem(), func(path string, n Num) {
 		ranged := n.Low != 0 || n.High != 0
 		switch {
