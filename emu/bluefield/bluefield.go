@@ -46,31 +46,12 @@ const warmRounds = 16
 
 // newMachine lays out one run.
 func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c emu.Config) (*machine, error) {
-	base, err := b.Base(p.Base)
+	m, base, err := layMachine(sim.New(), b, []program.Program{p}, c)
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{
-		cycle:   1e6 / b.ClockMHz.Value,
-		jitter:  b.Variability.Value,
-		kernel:  sim.New(),
-		issue:   sim.NewStream(c.Seed, "bluefield issue"),
-		latency: sim.NewStream(c.Seed, "bluefield latency"),
-		choice:  sim.NewStream(c.Seed, "bluefield element"),
-		profile: c.Profile,
-		program: p.Name,
-	}
-	cores := int(base.Cores.Value)
-	if c.Cores > 0 {
-		cores = c.Cores
-	}
-	m.layCores(b, cores)
-	m.layMemories(b)
-	if err := m.compile(b, base, p); err != nil {
-		return nil, err
-	}
 	length := max(1, c.Length)
-	want, parallel := c.Packets, cores
+	want, parallel := c.Packets, len(m.cores)
 	m.warmRounds = warmRounds * length
 	if want == 0 {
 		want = 3000
@@ -87,9 +68,41 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c emu.Conf
 	}
 	m.meter.Expect(want*length, c.Batch, parallel)
 	m.source = emu.NewSource(b, base, p, t, c.Seed, "bluefield")
+	return m, nil
+}
+
+// layMachine builds a board that can run each of the programs, all of one base.
+func layMachine(k *sim.Kernel, b *board.Board, programs []program.Program, c emu.Config) (*machine, board.Base, error) {
+	base, err := b.Base(programs[0].Base)
+	if err != nil {
+		return nil, base, err
+	}
+	m := &machine{
+		cycle:   1e6 / b.ClockMHz.Value,
+		jitter:  b.Variability.Value,
+		kernel:  k,
+		issue:   sim.NewStream(c.Seed, "bluefield issue"),
+		latency: sim.NewStream(c.Seed, "bluefield latency"),
+		choice:  sim.NewStream(c.Seed, "bluefield element"),
+		profile: c.Profile,
+		program: programs[0].Name,
+	}
+	cores := int(base.Cores.Value)
+	if c.Cores > 0 {
+		cores = c.Cores
+	}
+	m.layCores(b, cores)
+	m.layMemories(b)
+	for _, p := range programs {
+		m.starts = append(m.starts, int32(len(m.steps)))
+		if err := m.compile(b, base, p); err != nil {
+			return nil, base, err
+		}
+		m.steps[len(m.steps)-1].last = true
+	}
 	m.layPorts(b)
 	m.prefill()
-	return m, nil
+	return m, base, nil
 }
 
 // contended tells whether cores wait for each other's lines: those of locks, or of
@@ -262,7 +275,11 @@ func (m *machine) lock(b *board.Board, base board.Base, l program.Lock) error {
 		}
 		lk.sleep = m.cycles(float64(n))
 	}
-	m.locks = append(m.locks, lk)
+	if i := slices.IndexFunc(m.locks, func(o *lock) bool { return o.name == l.Name }); i >= 0 {
+		lk = m.locks[i] // another program of the board takes the same locks
+	} else {
+		m.locks = append(m.locks, lk)
+	}
 	m.steps = append(m.steps, step{
 		kind: stepAcquire, lock: lk, first: m.cycles(base.LockCycles.Value), issue: m.cycles(e.TestSet.PipeMin.Value),
 		frame: append(frame[:1:1], "acquire"),

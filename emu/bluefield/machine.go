@@ -29,6 +29,7 @@ const (
 // step is one entry of the program that every packet runs through.
 type step struct {
 	kind     stepKind
+	last     bool // of the packet
 	drain    bool // after all accesses before
 	op       program.Op
 	first    sim.Time // issue before the first command of an access
@@ -146,6 +147,7 @@ type machine struct {
 	arrays []array
 	next   int64 // next free address
 	steps  []step
+	starts []int32 // by program: its first step
 	locks  []*lock
 
 	eswitch, pcieIn, pcieOut sim.Server
@@ -157,7 +159,8 @@ type machine struct {
 	warmRounds int
 	done       int
 	profile    bool
-	watch      func() // after each event, for tests
+	station    *Station // who gives and takes packets, nil: the source
+	watch      func()   // after each event, for tests
 }
 
 func (m *machine) cycles(n float64) sim.Time { return sim.Time(n*m.cycle + 0.5) }
@@ -188,17 +191,21 @@ func (m *machine) run(ctx context.Context) (*emu.Result, error) {
 		if !ok {
 			break
 		}
-		switch ev.Kind {
-		case evCore:
-			m.proceed(&m.cores[ev.Actor])
-		case evArrival:
-			m.arrive()
-		}
+		m.handle(ev)
 		if m.watch != nil {
 			m.watch()
 		}
 	}
 	return m.finish(), nil
+}
+
+func (m *machine) handle(ev sim.Event) {
+	switch ev.Kind {
+	case evCore:
+		m.proceed(&m.cores[ev.Actor])
+	case evArrival:
+		m.arrive()
+	}
 }
 
 // receive passes a packet through the eSwitch and PCIe into a core's ring.
@@ -294,12 +301,12 @@ func (m *machine) proceed(c *core) {
 		if waits {
 			return
 		}
-		c.phase = phaseStart
-		c.step++
-		if int(c.step) == len(m.steps) {
+		if s.last {
 			m.leave(c)
 			return
 		}
+		c.phase = phaseStart
+		c.step++
 	}
 }
 
@@ -477,6 +484,10 @@ func (m *machine) stored(c *core, s *step) bool {
 func (m *machine) leave(c *core) {
 	now := m.kernel.Now()
 	m.pcieOut.Serve(now, sim.Time(c.bytes*m.pciePerByte))
+	if m.station != nil {
+		m.station.left(c)
+		return
+	}
 	m.done++
 	switch {
 	case m.meter.On:

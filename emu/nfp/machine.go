@@ -132,6 +132,7 @@ type machine struct {
 	memories []*memory
 	queues   []*engine // by id
 	steps    []step
+	starts   []int32 // by program: its first step
 	locks    []*lock
 	contexts []thread
 	engines  []microengine
@@ -148,7 +149,8 @@ type machine struct {
 	gatherTime   sim.Time
 	done         int
 	profile      bool
-	watch        func() // after each event, for tests
+	station      *Station // who gives and takes packets, nil: the source
+	watch        func()   // after each event, for tests
 }
 
 func (m *machine) cycles(n float64) sim.Time { return sim.Time(n*m.cycle + 0.5) }
@@ -177,21 +179,25 @@ func (m *machine) run(ctx context.Context) (*Result, error) {
 		if !ok {
 			break
 		}
-		switch ev.Kind {
-		case evReady:
-			m.ready(ev.Actor)
-		case evIssued:
-			m.issued(ev.Actor)
-		case evArrival:
-			m.arrive()
-		case evAdmit:
-			m.admit(ev.Actor)
-		}
+		m.handle(ev)
 		if m.watch != nil {
 			m.watch()
 		}
 	}
 	return m.finish(), nil
+}
+
+func (m *machine) handle(ev sim.Event) {
+	switch ev.Kind {
+	case evReady:
+		m.ready(ev.Actor)
+	case evIssued:
+		m.issued(ev.Actor)
+	case evArrival:
+		m.arrive()
+	case evAdmit:
+		m.admit(ev.Actor)
+	}
 }
 
 // take gives a context its next packet from packet I/O, which is saturated.
@@ -230,10 +236,15 @@ func (m *machine) arrive() {
 
 // assign starts a packet on a context at a time.
 func (m *machine) assign(c int32, at sim.Time) {
+	m.contexts[c].began = at
+	m.start(c, at, 0, m.source.Flow())
+}
+
+// start begins a program with a context's next packet.
+func (m *machine) start(c int32, at sim.Time, program int, flow int64) {
 	t := &m.contexts[c]
-	t.began = at
-	t.flow = m.source.Flow()
-	t.step = -1
+	t.flow = flow
+	t.step = m.starts[program] - 1
 	m.advance(c)
 	m.kernel.At(at, evReady, c, 0)
 }
@@ -521,6 +532,10 @@ func (m *machine) release(holder int32, t *thread, s *step) {
 
 // leave ends a packet and gives its context the next one.
 func (m *machine) leave(c int32) {
+	if m.station != nil {
+		m.station.left(c)
+		return
+	}
 	now := m.kernel.Now()
 	t := &m.contexts[c]
 	m.done++

@@ -43,28 +43,9 @@ func Run(ctx context.Context, b *board.Board, p program.Program, t traffic.Traff
 
 // newMachine lays out one run.
 func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c Config) (*machine, error) {
-	base, err := b.Base(p.Base)
+	m, base, err := layMachine(sim.New(), b, []program.Program{p}, c)
 	if err != nil {
 		return nil, err
-	}
-	m := &machine{
-		cycle:     1e6 / b.ClockMHz.Value,
-		jitter:    b.Variability.Value,
-		cores:     int(base.Cores.Value),
-		threads:   int(base.Threads.Value),
-		perPacket: base.Index == "packet",
-		kernel:    sim.New(),
-		issue:     sim.NewStream(c.Seed, "nfp issue"),
-		latency:   sim.NewStream(c.Seed, "nfp latency"),
-		choice:    sim.NewStream(c.Seed, "nfp element"),
-		profile:   c.Profile,
-		program:   p.Name,
-	}
-	if c.Cores > 0 {
-		m.cores = c.Cores
-	}
-	if c.Threads > 0 {
-		m.threads = c.Threads
 	}
 	length := max(1, c.Length)
 	m.warmRounds = warmRounds * length
@@ -86,14 +67,45 @@ func newMachine(b *board.Board, p program.Program, t traffic.Traffic, c Config) 
 		m.gatherRounds = gatherRounds * length
 		m.gatherTime = gatherTime * sim.Time(length)
 	}
-	m.meter.Watch("io", 0, &m.io)
-	m.layMemories(b, base, p)
-	if err := m.compile(b, base, p); err != nil {
-		return nil, err
-	}
 	m.source = emu.NewSource(b, base, p, t, c.Seed, "nfp")
-	m.layContexts()
 	return m, nil
+}
+
+// layMachine builds a card that can run each of the programs, all of one base.
+func layMachine(k *sim.Kernel, b *board.Board, programs []program.Program, c Config) (*machine, board.Base, error) {
+	base, err := b.Base(programs[0].Base)
+	if err != nil {
+		return nil, base, err
+	}
+	m := &machine{
+		cycle:     1e6 / b.ClockMHz.Value,
+		jitter:    b.Variability.Value,
+		cores:     int(base.Cores.Value),
+		threads:   int(base.Threads.Value),
+		perPacket: base.Index == "packet",
+		kernel:    k,
+		issue:     sim.NewStream(c.Seed, "nfp issue"),
+		latency:   sim.NewStream(c.Seed, "nfp latency"),
+		choice:    sim.NewStream(c.Seed, "nfp element"),
+		profile:   c.Profile,
+		program:   programs[0].Name,
+	}
+	if c.Cores > 0 {
+		m.cores = c.Cores
+	}
+	if c.Threads > 0 {
+		m.threads = c.Threads
+	}
+	m.meter.Watch("io", 0, &m.io)
+	m.layMemories(b, base, programs)
+	for _, p := range programs {
+		m.starts = append(m.starts, int32(len(m.steps)))
+		if err := m.compile(b, base, p); err != nil {
+			return nil, base, err
+		}
+	}
+	m.layContexts()
+	return m, base, nil
 }
 
 // The warm-up takes warmRounds packets of every context, and with locks that
@@ -109,8 +121,8 @@ const (
 
 func spins(l program.Lock) bool { return l.Idiom != program.None && l.Idiom != program.Ticket }
 
-// layMemories builds the memories that the program or its base uses.
-func (m *machine) layMemories(b *board.Board, base board.Base, p program.Program) {
+// layMemories builds the memories that the programs or their base use.
+func (m *machine) layMemories(b *board.Board, base board.Base, programs []program.Program) {
 	used := map[string]bool{}
 	for _, d := range base.Demand {
 		used[d.Memory] = true
@@ -120,10 +132,12 @@ func (m *machine) layMemories(b *board.Board, base board.Base, p program.Program
 			used[a.Memory] = true
 		}
 	}
-	mark(p.Accesses)
-	for _, l := range p.Locks {
-		used[b.Locks.Memory] = true
-		mark(l.Section)
+	for _, p := range programs {
+		mark(p.Accesses)
+		for _, l := range p.Locks {
+			used[b.Locks.Memory] = true
+			mark(l.Section)
+		}
 	}
 	for i := range b.Memories {
 		bm := &b.Memories[i]
@@ -231,8 +245,8 @@ func (m *machine) compile(b *board.Board, base board.Base, p program.Program) er
 			return err
 		}
 	}
-	for i, l := range p.Locks {
-		if err := m.lock(b, base, i, l); err != nil {
+	for _, l := range p.Locks {
+		if err := m.lock(b, base, l); err != nil {
 			return err
 		}
 	}
@@ -290,7 +304,7 @@ func (m *machine) access(b *board.Board, base board.Base, a program.Access, fram
 }
 
 // lock appends acquire, section and release of one lock array.
-func (m *machine) lock(b *board.Board, base board.Base, index int, l program.Lock) error {
+func (m *machine) lock(b *board.Board, base board.Base, l program.Lock) error {
 	spec := b.Locks
 	bm := b.Memory(spec.Memory)
 	mem := m.memory(spec.Memory)[0]
@@ -315,7 +329,11 @@ func (m *machine) lock(b *board.Board, base board.Base, index int, l program.Loc
 		}
 		lk.sleep = m.cycles(float64(n))
 	}
-	m.locks = append(m.locks, lk)
+	index := slices.IndexFunc(m.locks, func(o *lock) bool { return o.name == l.Name })
+	if index < 0 { // else another program of the card takes the same locks
+		index = len(m.locks)
+		m.locks = append(m.locks, lk)
+	}
 	frame := []string{"lock " + l.Name}
 	common := step{engines: []*engine{e}, op: program.Write, atomic: true, lock: index}
 	acquire := common
