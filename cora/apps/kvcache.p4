@@ -38,8 +38,11 @@ struct headers_t {
     kv_t       kv;
 }
 
+// A slot has one key at a time, so that the slot is the key's flow group.
+type bit<32> FlowGroupID;
+
 struct metadata_t {
-    bit<32> slot;
+    FlowGroupID slot;
 }
 
 parser KvParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
@@ -86,7 +89,7 @@ control KvIngress(inout headers_t hdr, inout metadata_t meta,
     register<bit<256>>(SLOW_SLOTS) slow2;
     register<bit<256>>(SLOW_SLOTS) slow3;
 
-    action cached(bit<32> slot) {
+    action cached(FlowGroupID slot) {
         meta.slot = slot;
     }
 
@@ -130,28 +133,28 @@ control KvIngress(inout headers_t hdr, inout metadata_t meta,
         }
         if (fast_keys.apply().hit) @branch("fast") {
             if (hdr.kv.op == GET) @branch("fast_get") {
-                fast0.read(hdr.kv.value0, meta.slot);
-                fast1.read(hdr.kv.value1, meta.slot);
-                fast2.read(hdr.kv.value2, meta.slot);
-                fast3.read(hdr.kv.value3, meta.slot);
+                fast0.read(hdr.kv.value0, (bit<32>)meta.slot);
+                fast1.read(hdr.kv.value1, (bit<32>)meta.slot);
+                fast2.read(hdr.kv.value2, (bit<32>)meta.slot);
+                fast3.read(hdr.kv.value3, (bit<32>)meta.slot);
             } else @branch("fast_set") {
-                fast0.write(meta.slot, hdr.kv.value0);
-                fast1.write(meta.slot, hdr.kv.value1);
-                fast2.write(meta.slot, hdr.kv.value2);
-                fast3.write(meta.slot, hdr.kv.value3);
+                fast0.write((bit<32>)meta.slot, hdr.kv.value0);
+                fast1.write((bit<32>)meta.slot, hdr.kv.value1);
+                fast2.write((bit<32>)meta.slot, hdr.kv.value2);
+                fast3.write((bit<32>)meta.slot, hdr.kv.value3);
             }
             reply();
         } else if (keys.apply().hit) @branch("slow") {
             if (hdr.kv.op == GET) @branch("slow_get") {
-                slow0.read(hdr.kv.value0, meta.slot);
-                slow1.read(hdr.kv.value1, meta.slot);
-                slow2.read(hdr.kv.value2, meta.slot);
-                slow3.read(hdr.kv.value3, meta.slot);
+                slow0.read(hdr.kv.value0, (bit<32>)meta.slot);
+                slow1.read(hdr.kv.value1, (bit<32>)meta.slot);
+                slow2.read(hdr.kv.value2, (bit<32>)meta.slot);
+                slow3.read(hdr.kv.value3, (bit<32>)meta.slot);
             } else @branch("slow_set") {
-                slow0.write(meta.slot, hdr.kv.value0);
-                slow1.write(meta.slot, hdr.kv.value1);
-                slow2.write(meta.slot, hdr.kv.value2);
-                slow3.write(meta.slot, hdr.kv.value3);
+                slow0.write((bit<32>)meta.slot, hdr.kv.value0);
+                slow1.write((bit<32>)meta.slot, hdr.kv.value1);
+                slow2.write((bit<32>)meta.slot, hdr.kv.value2);
+                slow3.write((bit<32>)meta.slot, hdr.kv.value3);
             }
             reply();
         }

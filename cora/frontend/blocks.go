@@ -91,7 +91,7 @@ func (r *Result) findBlocks(objects []*ir.Object) {
 	})
 	r.blockOf = map[*ir.Object]*Block{}
 	back := [][][]int{reversed(r.deps.data), reversed(r.deps.control)}
-	t := &tracer{r: r, memo: map[traced]*Group{}}
+	t := &tracer{r: r, memo: map[traced]*Group{}, exec: map[int]*executed{}}
 	held := newBits(len(r.Program.Code))
 	for i, b := range r.Blocks {
 		b.Index, b.Name = i, fmt.Sprint("b", i)

@@ -20,6 +20,8 @@ type flow struct {
 	at      []int    // position in order, by instruction
 	end     int      // the exit
 	control [][]gate // by instruction: what it is directly control dependent on
+	dom     []int    // by instruction: its immediate dominator
+	post    []int    // by instruction: its immediate post-dominator
 	uses    [][]use  // by instruction
 }
 
@@ -94,38 +96,43 @@ func postorder(n, start int, next func(int) []int) []int {
 }
 
 // postDominators returns the immediate post-dominator of each instruction, the
-// exit's being itself: Cooper, Harvey and Kennedy's iteration on the reversed
-// graph.
+// exit's being itself.
 func (f *flow) postDominators() []int {
 	order := postorder(len(f.p.Code), f.end, func(i int) []int { return f.pred[i] })
-	rank := make([]int, len(f.p.Code)) // higher is nearer to the exit
+	return dominators(order, func(i int) []int { return successors(f.p.Code[i]) })
+}
+
+// dominators returns the immediate dominator of each node of a graph given by its
+// nodes in postorder, the last of them the start, and by their predecessors;
+// the start's is itself, and that of nodes not in the order is -1. It is Cooper,
+// Harvey and Kennedy's iteration.
+func dominators(order []int, pred func(int) []int) []int {
+	n := slices.Max(order) + 1
+	rank := make([]int, n) // higher is nearer to the start
 	for k, i := range order {
 		rank[i] = k
 	}
-	up := make([]int, len(f.p.Code))
-	for i := range up {
-		up[i] = -1
-	}
-	up[f.end] = f.end
+	up := slices.Repeat([]int{-1}, n)
+	start := order[len(order)-1]
+	up[start] = start
 	for changed := true; changed; {
 		changed = false
 		for _, i := range slices.Backward(order) {
-			if i == f.end {
+			if i == start {
 				continue
 			}
 			join := -1
-			for _, s := range f.p.Code[i].Succ {
+			for _, p := range pred(i) {
 				switch {
-				case up[s.To] < 0:
+				case up[p] < 0:
 				case join < 0:
-					join = s.To
+					join = p
 				default:
-					a := s.To
-					for a != join {
-						for rank[a] < rank[join] {
-							a = up[a]
+					for p != join {
+						for rank[p] < rank[join] {
+							p = up[p]
 						}
-						for rank[join] < rank[a] {
+						for rank[join] < rank[p] {
 							join = up[join]
 						}
 					}
@@ -145,6 +152,10 @@ func (f *flow) postDominators() []int {
 // early return and exit, and hit or miss all come out of the graph.
 func (f *flow) controlDependences() {
 	up := f.postDominators()
+	f.post = up
+	back := slices.Clone(f.order)
+	slices.Reverse(back)
+	f.dom = dominators(back, func(i int) []int { return f.pred[i] })
 	f.control = make([][]gate, len(f.p.Code))
 	for _, in := range f.p.Code {
 		if len(in.Succ) < 2 {
@@ -377,4 +388,32 @@ func (f *flow) reaching(i int, v *ir.Var, hi, lo int) []int {
 	}
 	slices.Sort(defs)
 	return slices.Compact(defs)
+}
+
+// pieces returns the pieces of bits hi..lo of v that instruction i uses, from the
+// lowest on, each with the instructions whose definitions may reach it.
+func (f *flow) pieces(i int, v *ir.Var, hi, lo int) []use {
+	var out []use
+	for _, u := range f.uses[i] {
+		if u.v != v || u.hi < lo || u.lo > hi {
+			continue
+		}
+		u.hi, u.lo = min(u.hi, hi), max(u.lo, lo)
+		out = append(out, u)
+	}
+	slices.SortFunc(out, func(a, b use) int { return cmp.Compare(a.lo, b.lo) })
+	return slices.CompactFunc(out, func(a, b use) bool { return a.lo == b.lo })
+}
+
+// above tells whether a is b or lies above it in a tree of dominators.
+func above(up []int, a, b int) bool {
+	for {
+		if a == b {
+			return true
+		}
+		if b < 0 || up[b] == b || up[b] < 0 {
+			return false
+		}
+		b = up[b]
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -20,9 +21,14 @@ func (r *Result) Mix(branches map[string]float64) (*Mix, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := newWalk(r, edges)
+	w := newWalk(r, edges, r.fieldBranches())
 	w.run()
+	if w.cut { // the conditions are too many to keep apart
+		w = newWalk(r, edges, nil)
+		w.run()
+	}
 	m := &Mix{Result: r, Shares: branches, Paths: w.paths(), Visits: w.visits}
+	m.Ways = w.ways()
 	m.Warnings = w.warnings()
 	for _, b := range r.Branches {
 		if w.open[b] {
@@ -156,12 +162,15 @@ const (
 type walk struct {
 	r       *Result
 	edges   map[*Branch][]chance
+	fields  map[int][]*ir.Expr // branches that header fields decide
 	visits  []float64
 	at      []map[string]*state // by instruction
 	next    []map[string]*state // of the next round
 	steps   []step
 	ids     map[step]int
-	ends    map[end]float64
+	tests   []test
+	testIDs map[test]int
+	ends    map[end]weight
 	facts   map[string]bool // texts of conditions and names of locations worth knowing
 	uses    map[*ir.Var][]string
 	live    []map[string]bool
@@ -175,34 +184,47 @@ type walk struct {
 // step is a block visited after the steps before it; step 0 is the start.
 type step struct{ before, block int }
 
+// test is a way taken at a branch that header fields decide, after the tests
+// before it; test 0 is the start.
+type test struct{ before, instr, edge int }
+
 // end is how a packet's way through the program ends.
 type end struct {
 	path    int
+	test    int
 	dropped bool
 	host    string
 }
 
+// weight is how many packets: of all packets, and of those whose header fields
+// lead there.
+type weight struct{ mass, given float64 }
+
+func (w weight) times(share float64) weight { return weight{w.mass * share, w.given * share} }
+func (w weight) plus(o weight) weight       { return weight{w.mass + o.mass, w.given + o.given} }
+func (w weight) most() float64              { return max(w.mass, w.given) }
+
 type state struct {
-	mass  float64
+	weight
 	end   end
 	known map[string]string // fact: value
 }
 
 func (s *state) key() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d %t %s", s.end.path, s.end.dropped, s.end.host)
+	fmt.Fprintf(&b, "%d %d %t %s", s.end.path, s.end.test, s.end.dropped, s.end.host)
 	for _, k := range sortedKeys(s.known) {
 		fmt.Fprintf(&b, "\n%s=%s", k, s.known[k])
 	}
 	return b.String()
 }
 
-func newWalk(r *Result, edges map[*Branch][]chance) *walk {
+func newWalk(r *Result, edges map[*Branch][]chance, fields map[int][]*ir.Expr) *walk {
 	n := len(r.Program.Code)
 	w := &walk{
-		r: r, edges: edges, visits: make([]float64, n), at: make([]map[string]*state, n), next: make([]map[string]*state, n),
-		steps: []step{{}}, ids: map[step]int{}, ends: map[end]float64{}, assumed: map[string]bool{},
-		open: map[*Branch]bool{},
+		r: r, edges: edges, fields: fields, visits: make([]float64, n), at: make([]map[string]*state, n), next: make([]map[string]*state, n),
+		steps: []step{{}}, ids: map[step]int{}, tests: []test{{}}, testIDs: map[test]int{}, ends: map[end]weight{},
+		assumed: map[string]bool{}, open: map[*Branch]bool{},
 	}
 	w.findFacts()
 	return w
@@ -275,7 +297,7 @@ func (w *walk) findFacts() {
 // run pushes all packets from the entry to the exit, a round for each time
 // round a cycle.
 func (w *walk) run() {
-	start := &state{mass: 1, known: map[string]string{}}
+	start := &state{weight: weight{1, 1}, known: map[string]string{}}
 	for _, v := range w.r.Program.Vars {
 		zero := v.Kind == ir.Validity || v.Kind == ir.Metadata && w.r.Program.Arch == "v1model"
 		if zero && w.facts[v.Name] {
@@ -290,6 +312,9 @@ func (w *walk) run() {
 			w.at[i] = nil
 			for _, s := range w.bounded(states) {
 				w.step(w.r.Program.Code[i], s)
+			}
+			if w.cut && w.fields != nil {
+				return
 			}
 		}
 		w.at, w.next = w.next, w.at
@@ -336,7 +361,7 @@ func (w *walk) bounded(states map[string]*state) []*state {
 		}
 		out = out[:most]
 		for _, s := range out {
-			s.mass *= all / kept
+			s.weight = s.times(all / kept)
 		}
 	}
 	return out
@@ -345,7 +370,7 @@ func (w *walk) bounded(states map[string]*state) []*state {
 func (w *walk) join(to map[string]*state, s *state) {
 	key := s.key()
 	if have := to[key]; have != nil {
-		have.mass += s.mass
+		have.weight = have.plus(s.weight)
 		return
 	}
 	to[key] = s
@@ -353,7 +378,7 @@ func (w *walk) join(to map[string]*state, s *state) {
 
 // put brings a state to instruction i, without what nothing tests from there.
 func (w *walk) put(at []map[string]*state, i int, s *state) {
-	if s.mass < leastMass {
+	if s.most() < leastMass {
 		w.late += s.mass
 		return
 	}
@@ -382,7 +407,7 @@ func (w *walk) step(in *ir.Instr, s *state) {
 	case in.Op == ir.Drop:
 		s.end.dropped = true
 	case in.Op == ir.End:
-		w.ends[s.end] += s.mass
+		w.ends[s.end] = w.ends[s.end].plus(s.weight)
 		return
 	}
 	w.define(in, s)
@@ -415,7 +440,7 @@ func (w *walk) move(in *ir.Instr, edge int, s *state) {
 	switch {
 	case back:
 		w.put(w.next, to, s)
-	case len(w.r.flow.pred[to]) == 1 && s.mass >= leastMass:
+	case len(w.r.flow.pred[to]) == 1 && s.most() >= leastMass:
 		w.step(w.r.Program.Code[to], s) // nothing to join with
 	default:
 		w.put(w.at, to, s)
@@ -463,30 +488,50 @@ func (w *walk) part(in *ir.Instr, s *state) {
 		w.move(in, k, s)
 		return
 	}
-	w.open[b] = true
-	if !set {
-		w.assumed[b.Arms[0].Name] = true
+	if s.mass > 0 {
+		w.open[b] = true
+		if !set {
+			w.assumed[b.Arms[0].Name] = true
+		}
 	}
 	for k, e := range in.Succ {
-		if chances[k].share == 0 {
+		t := &state{s.times(chances[k].share), s.end, maps.Clone(s.known)}
+		if w.fields[in.ID] != nil {
+			t.given = s.given
+			t.end.test = w.tested(test{s.end.test, in.ID, k})
+		}
+		if t.most() == 0 {
 			continue
 		}
-		t := &state{s.mass * chances[k].share, s.end, maps.Clone(s.known)}
 		if in.Op == ir.Branch {
 			w.learn(in.Args[0], e.Label == "true", t.known)
+		} else if _, exact := new(big.Int).SetString(e.Label, 10); exact && len(in.Args) == 1 {
+			w.note(Text(in.Args[0]), e.Label, t.known)
 		}
 		w.move(in, k, t)
 	}
+}
+
+// tested is the number of a test that follows others.
+func (w *walk) tested(t test) int {
+	id, ok := w.testIDs[t]
+	if !ok {
+		id = len(w.tests)
+		w.tests = append(w.tests, t)
+		w.testIDs[t] = id
+	}
+	return id
 }
 
 // partLookup splits a state by the action that the lookup finds, with the
 // outcome that goes with it.
 func (w *walk) partLookup(in *ir.Instr, s *state, chances []chance) {
 	hit := chances[len(in.Succ)]
-	w.open[w.r.branchAt[in.ID]] = true
-	table := w.r.Name(in.Object)
-	if !hit.set && len(in.Object.Keys) > 0 {
-		w.assumed[table+".hit"] = true
+	if s.mass > 0 {
+		w.open[w.r.branchAt[in.ID]] = true
+		if !hit.set && len(in.Object.Keys) > 0 {
+			w.assumed[w.r.Name(in.Object)+".hit"] = true
+		}
 	}
 	var outcome *ir.Var
 	for _, d := range in.Defs {
@@ -498,7 +543,7 @@ func (w *walk) partLookup(in *ir.Instr, s *state, chances []chance) {
 		if share <= 0 {
 			return
 		}
-		t := &state{s.mass * share, s.end, maps.Clone(s.known)}
+		t := &state{s.times(share), s.end, maps.Clone(s.known)}
 		if outcome != nil && w.facts[outcome.Name] {
 			t.known[outcome.Name] = value
 		}
@@ -546,25 +591,28 @@ func (w *walk) decided(in *ir.Instr, s *state) int {
 	return -1
 }
 
-// paths lists the paths that packets took, by falling share.
+// paths lists the paths that packets took, by falling share, whatever their
+// header fields.
 func (w *walk) paths() []Path {
-	type found struct {
-		end
-		mass float64
-	}
-	var all []found
+	all := map[end]float64{}
 	total := 0.0
-	for e, mass := range w.ends {
-		all = append(all, found{e, mass})
+	for _, e := range w.ordered() {
+		mass := w.ends[e].mass
+		e.test = 0
+		if mass > 0 {
+			all[e] += mass
+		}
 	}
-	slices.SortFunc(all, func(a, b found) int {
-		return cmp.Or(cmp.Compare(b.mass, a.mass), cmp.Compare(a.path, b.path), cmp.Compare(a.host, b.host), cmp.Compare(fmt.Sprint(a.dropped), fmt.Sprint(b.dropped)))
-	})
-	if len(all) > maxPaths {
-		all, w.cut = all[:maxPaths], true
+	var out []Path
+	for e, mass := range all {
+		out = append(out, w.path(e, mass))
 	}
-	for _, f := range all {
-		total += f.mass
+	slices.SortFunc(out, func(a, b Path) int { return cmp.Or(cmp.Compare(b.Share, a.Share), comparePaths(a, b)) })
+	if len(out) > maxPaths {
+		out, w.cut = out[:maxPaths], true
+	}
+	for _, p := range out {
+		total += p.Share
 	}
 	if total == 0 {
 		return nil
@@ -572,14 +620,63 @@ func (w *walk) paths() []Path {
 	for i := range w.visits { // per packet that the paths are of
 		w.visits[i] /= total
 	}
-	var out []Path
-	for _, f := range all {
-		p := Path{Share: f.mass / total, Dropped: f.dropped, Host: f.host, Blocks: []int{}}
-		for s := f.path; s > 0; s = w.steps[s].before {
-			p.Blocks = append(p.Blocks, w.steps[s].block)
+	for i := range out {
+		out[i].Share /= total
+	}
+	return out
+}
+
+// ordered lists how packets ended, in an order of its own.
+func (w *walk) ordered() []end {
+	all := slices.Collect(maps.Keys(w.ends))
+	slices.SortFunc(all, func(a, b end) int {
+		return cmp.Or(cmp.Compare(a.path, b.path), cmp.Compare(a.test, b.test), strings.Compare(a.host, b.host), cmp.Compare(number(a.dropped), number(b.dropped)))
+	})
+	return all
+}
+
+// path is the path that ends so.
+func (w *walk) path(e end, share float64) Path {
+	p := Path{Share: share, Dropped: e.dropped, Host: e.host, Blocks: []int{}}
+	for s := e.path; s > 0; s = w.steps[s].before {
+		p.Blocks = append(p.Blocks, w.steps[s].block)
+	}
+	slices.Reverse(p.Blocks)
+	return p
+}
+
+func comparePaths(a, b Path) int {
+	return cmp.Or(slices.Compare(a.Blocks, b.Blocks), strings.Compare(a.Host, b.Host), cmp.Compare(number(a.Dropped), number(b.Dropped)))
+}
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// ways lists the paths told apart by header fields, those without chance among
+// them, in the order in which the walk found their conditions.
+func (w *walk) ways() []Way {
+	total := 0.0
+	for _, e := range w.ordered() {
+		total += w.ends[e].mass
+	}
+	var out []Way
+	for _, e := range w.ordered() {
+		x := w.ends[e]
+		way := Way{Path: w.path(e, x.mass/total), Given: x.given}
+		for t := e.test; t > 0; t = w.tests[t].before {
+			in := w.r.Program.Code[w.tests[t].instr]
+			b := w.r.branchAt[in.ID]
+			arm := slices.IndexFunc(b.Arms, func(a Arm) bool { return a.Label == in.Succ[w.tests[t].edge].Label })
+			way.Conditions = append(way.Conditions, Condition{
+				Branch: b, Arm: arm, Chance: w.edges[b][w.tests[t].edge].share, in: in, args: w.fields[in.ID],
+			})
 		}
-		slices.Reverse(p.Blocks)
-		out = append(out, p)
+		slices.Reverse(way.Conditions)
+		out = append(out, way)
 	}
 	return out
 }

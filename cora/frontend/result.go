@@ -97,16 +97,22 @@ type Block struct {
 }
 
 // Group is a flow group: the values of Fields choose the element. No field
-// means one element for all packets. Exact tells that unlike values choose
-// unlike elements (copies, slices, masks, concatenation, a constant added);
-// otherwise flows with unlike values may share an element: sums of fields, or
-// an index that a table entry supplies. Random names the function behind a
-// random mapping ("hash", "random", or "state" that packets before it wrote);
-// then all elements are one group.
+// means one element for all packets. Exact tells that unlike values are proved
+// to choose unlike elements (copies, slices, masks, concatenation, a constant
+// added, alike on all ways). Marked tells that the programmer says so instead, by
+// a type named FlowGroupID: the group is what the identifier was computed from.
+// A group that is neither may have flows of unlike values share an element: sums
+// of fields, or an index that a table entry supplies. Random names the function
+// behind a random mapping ("hash", "random", or "state" that packets before it
+// wrote); then all elements are one group.
 type Group struct {
 	Fields []Field
 	Exact  bool
+	Marked bool
 	Random string
+
+	value []bit  // what chooses the element, lowest bit first, nil when neither Exact nor Marked
+	why   string // why it is nil
 }
 
 // Field is the bits Hi..Lo of a header field or of intrinsic metadata as it
@@ -149,6 +155,10 @@ type Mix struct {
 	Visits []float64          // by instruction: times that a packet executes it
 	Paths  []Path             // by falling share
 	Blocks []Visit            // by block
+
+	// Ways are the paths told apart by what header fields decide; where that
+	// would be too many they are the paths, without conditions.
+	Ways []Way
 
 	// Open holds the branches whose shares mattered: packets came there and
 	// what was known of them did not decide.

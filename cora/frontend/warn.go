@@ -107,12 +107,22 @@ func (r *Result) warnIndex(in *ir.Instr) {
 		}
 		return
 	}
-	v := ranger{r: r, memo: map[traced]*big.Int{}}
-	most := v.most(in.Index, in.ID)
-	if most == nil || most.Cmp(size) < 0 {
-		return
+	if most := r.beyond(in); most != nil {
+		r.warnf(in.Pos, "the index of %s reaches %s, but it has %s elements: expected 0 to %d", r.Name(o), most, size, elements(o)-1)
 	}
-	r.warnf(in.Pos, "the index of %s reaches %s, but it has %s elements: expected 0 to %d", r.Name(o), most, size, elements(o)-1)
+}
+
+// beyond is the highest value of an access's index where the object has no such
+// element, else nil.
+func (r *Result) beyond(in *ir.Instr) *big.Int {
+	if in.Index == nil || in.Object == nil || elements(in.Object) == 0 {
+		return nil
+	}
+	most := ranger{r: r, memo: map[traced]*big.Int{}}.most(in.Index, in.ID)
+	if most == nil || most.Cmp(big.NewInt(elements(in.Object))) < 0 {
+		return nil
+	}
+	return most
 }
 
 // ranger bounds values from above.
@@ -172,6 +182,17 @@ func (g ranger) most(e *ir.Expr, i int) *big.Int {
 			return nil
 		}
 		return limit(new(big.Int).Add(a, b))
+	case "|", "^":
+		a, b := g.most(e.Args[0], i), g.most(e.Args[1], i)
+		if a == nil || b == nil {
+			return nil
+		}
+		return limit(allOnes(max(a.BitLen(), b.BitLen())))
+	case "<<":
+		a := g.most(e.Args[0], i)
+		if n := e.Args[1]; a != nil && n.Op == ir.Const && n.Value.IsInt64() {
+			return limit(new(big.Int).Lsh(a, uint(min(n.Value.Int64(), 1<<20))))
+		}
 	case ir.Mux:
 		a, b := g.most(e.Args[1], i), g.most(e.Args[2], i)
 		if a == nil || b == nil {

@@ -73,7 +73,7 @@ func init() {
 func extract(b *binder, c *extern) (value, bool) {
 	for _, h := range headers(c.arg(0)) {
 		in := b.emit(ir.Extract, c.pos)
-		in.Header = h.name
+		in.Header, in.Type = h.name, name(h.t)
 		in.Defs = append(defs(h), h.valid.loc...)
 		if n := c.at(1); n != nil {
 			in.Args = []*ir.Expr{n}
@@ -102,7 +102,7 @@ func lookahead(b *binder, c *extern) (value, bool) {
 func emit(b *binder, c *extern) (value, bool) {
 	for _, h := range headers(c.arg(0)) {
 		in := b.emit(ir.Emit, c.pos)
-		in.Header = h.name
+		in.Header, in.Type = h.name, name(h.t)
 		in.Args = append([]*ir.Expr{h.valid.e}, exprs(h)...)
 	}
 	return nil, true

@@ -170,6 +170,7 @@ type Instr struct {
 	Algorithm string // HashOp, Checksum: crc16, crc32, identity, csum16, …
 	Base, Max *Expr  // HashOp: lowest value and range; nil when the full range
 	Header    string // Extract, Emit, SetValid, SetInvalid
+	Type      string // Extract, Emit: the header's type
 
 	Stage   int    // index into Program.Stages
 	Control string // name of the innermost parser or control instance
