@@ -1,0 +1,294 @@
+package supernic
+
+import (
+	"cmp"
+	"slices"
+
+	"nicprof/sim"
+)
+
+const (
+	// smoothing is the weight of an epoch in a DAG's smoothed load: the mean over
+	// about 16 epochs, so that the randomness of arrivals does not hide overload.
+	smoothing = 1.0 / 16
+	// lowWater is the utilisation that fewer instances may reach for one to be
+	// given up. What lies between it and 1 is the hysteresis.
+	lowWater = 0.8
+)
+
+// epoch takes what DAGs were offered in the epoch that ends now, Gb/s, and does
+// what is due: regions that are ready serve, DAGs that are accessed get a way,
+// idle ones give theirs up, and chains scale.
+func (m *manager) epoch(now sim.Time, offered []float64) {
+	length := now - m.now
+	m.now = now
+	m.advance()
+	for i := range m.tenants {
+		t := &m.tenants[i]
+		t.load = offered[i]
+		t.smooth += (t.load - t.smooth) * smoothing
+		if !t.deployed {
+			continue
+		}
+		if t.load > 0 {
+			t.quiet, t.accessed = 0, true
+		} else {
+			t.quiet += length
+		}
+		switch {
+		case t.legs == nil && t.load > 0:
+			m.place(t, true)
+		case t.bound && t.accessed && t.quiet >= m.s.Platform.Monitor:
+			t.accessed = false
+			m.leave(t)
+		}
+	}
+	if m.s.Policy.Parallelism == "auto" || m.s.Policy.Parallelism == "instance" {
+		m.scale(length)
+	}
+}
+
+// advance moves regions on whose time has come.
+func (m *manager) advance() {
+	for i := range m.regions {
+		r := &m.regions[i]
+		switch {
+		case r.state == draining && r.next != nil:
+			m.do(m.plane.Stop(i))
+			t := &m.tenants[r.dags[0]]
+			m.configure(i, r.next, m.s.Platform.Save, t)
+			m.use(t, i)
+		case r.state == launching && m.now >= r.ready:
+			r.state, r.since = serving, m.now
+			var t *tenant
+			if len(r.dags) > 0 {
+				t = &m.tenants[r.dags[0]]
+			}
+			m.event(EventLaunch, r.chain, i, t)
+			m.giveUp(i) // nobody wants it any more
+		}
+	}
+	for i := range m.tenants {
+		t := &m.tenants[i]
+		if t.pending != nil && !slices.ContainsFunc(t.extra, func(r int) bool { return m.regions[r].state != serving }) {
+			t.legs, t.pending = t.pending, nil
+			t.bound = false
+		}
+		if !t.bound {
+			m.bind(t)
+		}
+	}
+}
+
+// scale adds an instance where an NT was asked for more than it does during a
+// whole monitor period, and gives one up where fewer would have done as long.
+func (m *manager) scale(length sim.Time) {
+	for i := range m.regions {
+		r := &m.regions[i]
+		if r.state != serving || len(r.dags) == 0 {
+			r.over = 0
+			continue
+		}
+		if m.overloaded(i, func(t *tenant) float64 { return t.load }) || m.overloaded(i, func(t *tenant) float64 { return t.smooth }) {
+			r.over += length
+		} else {
+			r.over = 0
+		}
+		if r.over >= m.s.Platform.Monitor && m.scaleOut(i) {
+			r.over = 0
+		}
+	}
+	for i := range m.tenants {
+		t := &m.tenants[i]
+		if len(t.extra) == 0 || t.pending != nil || !m.fits(t) {
+			t.under = 0
+			continue
+		}
+		if t.under += length; t.under >= m.s.Platform.Monitor {
+			m.scaleIn(t)
+		}
+	}
+}
+
+// overloaded says whether an NT of a region is asked for more than it does.
+func (m *manager) overloaded(i int, of func(*tenant) float64) bool {
+	for k, load := range m.loads(i, of) {
+		if load > m.ntGbps(m.regions[i].chain[k])*(1+areaSlack) {
+			return true
+		}
+	}
+	return false
+}
+
+// growth is a way to add an instance: a chain to launch, and the DAG's route
+// with it.
+type growth struct {
+	t        *tenant
+	chain    []int
+	legs     func(region int) [][]leg
+	whole    bool // the DAG leaves its old regions
+	resolves bool // no NT of the overloaded region is overloaded any more
+	area     float64
+}
+
+// scaleOut launches an instance for one of the DAGs that use region i. Of the
+// ways to do it, those count first that end the overload, then those that take
+// the least area, then those that give a DAG a chain of its own.
+func (m *manager) scaleOut(i int) bool {
+	var ways []growth
+	for _, d := range m.regions[i].dags {
+		t := &m.tenants[d]
+		if len(t.extra) == 0 && t.bound {
+			ways = append(ways, m.growths(i, t)...)
+		}
+	}
+	slices.SortStableFunc(ways, func(a, b growth) int {
+		rank := func(g growth) float64 {
+			v := g.area
+			if !g.resolves {
+				v += 2 * m.s.Platform.RegionArea
+			}
+			return v
+		}
+		return cmp.Compare(rank(a), rank(b))
+	})
+	for _, g := range ways {
+		if m.grow(g) {
+			return true
+		}
+	}
+	return false
+}
+
+// growths returns the ways to add an instance for a DAG that uses region i: the
+// whole DAG as one chain in a region, which it moves to, or another instance of
+// the NTs that it uses there, which take its packets in turn.
+func (m *manager) growths(i int, t *tenant) []growth {
+	var ways []growth
+	try := func(chain []int, whole bool, legs func(region int) [][]leg) {
+		g := growth{t: t, chain: chain, whole: whole, legs: legs}
+		for _, nt := range chain {
+			g.area += m.s.NTs[nt].Area
+		}
+		if g.area > m.s.Platform.RegionArea*(1+areaSlack) {
+			return
+		}
+		r := &m.regions[i]
+		sum := make([]float64, len(r.chain))
+		for _, d := range r.dags {
+			o := &m.tenants[d]
+			way := o.legs
+			if o == t {
+				way = legs(New)
+			}
+			addLoads(sum, r.chain, i, way, o.smooth)
+		}
+		g.resolves = true
+		for k, load := range sum {
+			g.resolves = g.resolves && load <= m.ntGbps(r.chain[k])*(1+areaSlack)
+		}
+		ways = append(ways, g)
+	}
+	graph := &m.s.graphs[t.dag]
+	var all []int
+	for _, n := range graph.order(graph.all()) {
+		all = append(all, graph.nts[n])
+	}
+	if m.chainGbps(all) >= t.smooth {
+		try(all, true, func(region int) [][]leg { return [][]leg{{{nts: all, regions: []int{region}}}} })
+	}
+	for a, stage := range t.legs {
+		for b, l := range stage {
+			if !slices.Contains(l.regions, i) {
+				continue
+			}
+			try(l.nts, false, func(region int) [][]leg {
+				legs := make([][]leg, len(t.legs))
+				for k := range legs {
+					legs[k] = slices.Clone(t.legs[k])
+				}
+				legs[a][b].regions = append(slices.Clone(l.regions), region)
+				return legs
+			})
+		}
+	}
+	return ways
+}
+
+// grow adds an instance, in a region that keeps its chain, or in one that nobody
+// uses; not by PR within a monitor period of giving up one of its NTs.
+func (m *manager) grow(g growth) bool {
+	at := New
+	for i := range m.regions {
+		r := &m.regions[i]
+		if r.state == kept && slices.Equal(r.chain, g.chain) && (r.owner < 0 || r.owner == g.t.user) {
+			at = i
+			break
+		}
+	}
+	if at == New {
+		for _, nt := range g.chain {
+			if m.now-m.scaled[nt] < m.s.Platform.Monitor {
+				return false
+			}
+		}
+		spaces := m.spaces()
+		if len(spaces) == 0 {
+			return false
+		}
+		at = spaces[0]
+	}
+	m.event(EventScaleOut, g.chain, at, g.t)
+	m.why(g.t, "%v ms of overload: another instance of %s in region %d", float64(m.s.Platform.Monitor)/float64(sim.Millisecond), chainText(m.s.NTs, g.chain), at)
+	if m.regions[at].state == kept {
+		m.join(g.t, at)
+	} else {
+		m.start(g.t, at, g.chain)
+	}
+	g.t.extra = []int{at}
+	g.t.pending = g.legs(at)
+	return true
+}
+
+// fits says whether every region would do, at lowWater, if a DAG went back to
+// its base.
+func (m *manager) fits(t *tenant) bool {
+	for i := range m.regions {
+		r := &m.regions[i]
+		sum := make([]float64, len(r.chain))
+		for j := range m.tenants {
+			o := &m.tenants[j]
+			legs := o.legs
+			if o == t {
+				legs = t.base
+			}
+			addLoads(sum, r.chain, i, legs, o.smooth)
+		}
+		for k, load := range sum {
+			if load > lowWater*m.ntGbps(r.chain[k]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// scaleIn sends a DAG back to its base and gives up the instances beyond it.
+func (m *manager) scaleIn(t *tenant) {
+	t.under = 0
+	t.legs = t.base
+	for _, i := range t.extra {
+		r := &m.regions[i]
+		m.event(EventScaleIn, r.chain, i, t)
+		m.why(t, "%v ms in which fewer would have done: the instance of %s in region %d is given up",
+			float64(m.s.Platform.Monitor)/float64(sim.Millisecond), chainText(m.s.NTs, r.chain), i)
+		for _, nt := range r.chain {
+			m.scaled[nt] = m.now
+		}
+		r.dags = slices.DeleteFunc(r.dags, func(d int) bool { return d == t.dag })
+		m.giveUp(i)
+	}
+	t.extra = nil
+	t.bound = false
+	m.bind(t)
+}
