@@ -49,12 +49,15 @@ const (
 // Scheduler is the central packet scheduler. A packet takes it for Interval
 // cycles a pass. The credit loop is the cycles between two uses of one credit
 // beside those of the NT: Dispatch from taking the credit to the first beat at
-// the NT, and Return from the NT's end to the credit's being there again.
+// the NT, and Return from the NT's end to the credit's being there again. A
+// credit on its way back shares the region's port with packet data, which goes
+// first, but for no more than Yield cycles.
 type Scheduler struct {
 	Interval Num `json:"interval" yaml:"interval"`
 	Credits  Num `json:"credits" yaml:"credits"` // of each NT
 	Dispatch Num `json:"dispatch" yaml:"dispatch"`
 	Return   Num `json:"return" yaml:"return"`
+	Yield    Num `json:"yield" yaml:"yield"`
 }
 
 // Store is the packet store: cells of CellBytes, of which Threshold are kept

@@ -21,6 +21,7 @@ type Board struct {
 	beatBytes, cellBytes                int
 	cells, threshold, rxBytes, buffer   int
 	interval, order, dispatch, giveBack sim.Time
+	yield                               sim.Time
 	skip, sync, phy                     sim.Time
 	in, out                             []sim.Time // stages before the scheduler and after it
 	match                               int        // how many of in until the UID is known
@@ -58,8 +59,10 @@ type region struct {
 	generation int32 // of the chain
 	chain      []int
 	tasks      []task
-	queue      sim.Line[int32] // headers that wait for credits
-	inside     int32           // headers
+	queue      sim.Line[int32]  // headers that wait for credits
+	port       sim.Server       // packet data on its way in
+	returning  sim.Line[credit] // credits that let the data pass
+	inside     int32            // headers
 	pr         sim.Time
 	past       sim.Time // busy with the chains before
 }
@@ -69,6 +72,12 @@ type task struct {
 	kind    int32
 	credits int32
 	server  sim.Server
+}
+
+// credit is one on its way back, of the NT at a position of the chain.
+type credit struct {
+	position int32
+	until    sim.Time // no longer does it let data pass
 }
 
 func (g *region) busy(now sim.Time) (most sim.Time) {
@@ -157,8 +166,10 @@ const (
 	kIn            // actor packet, arg stage: it has passed it
 	kOrdered       // actor packet: ordered by the scheduler
 	kBack          // actor header: the same, coming back
+	kSend          // actor header: the scheduler sends it to its region
 	kTask          // actor header, arg position: before an NT
 	kDone          // actor header, arg position: after it
+	kYield         // actor region, arg generation: credits may go
 	kCredit        // actor region, arg position and generation: a credit is back
 	kOut           // actor packet, arg stage: before it
 	kSent          // actor packet: left the packet store
@@ -198,10 +209,16 @@ func (b *Board) run() {
 			b.fanOut(e.Actor)
 		case kBack:
 			b.enqueue(e.Actor)
+		case kSend:
+			b.send(e.Actor)
 		case kTask:
 			b.runTask(e.Actor, int(e.Arg))
 		case kDone:
 			b.taskDone(e.Actor, int(e.Arg))
+		case kYield:
+			if int32(e.Arg) == b.regions[e.Actor].generation {
+				b.giveCredits(e.Actor)
+			}
 		case kCredit:
 			if g := &b.regions[e.Actor]; int32(e.Arg>>8) == g.generation {
 				g.tasks[e.Arg&0xff].credits++
@@ -460,12 +477,51 @@ func (b *Board) grant(r int32) {
 		g.queue.Pop()
 		g.inside++
 		hd.granted = granted
-		start := b.Now()
 		if hd.leads {
-			start = b.scheduler.Serve(start, b.interval)
+			b.kernel.At(b.scheduler.Serve(b.Now(), b.interval), kSend, h, 0)
+		} else {
+			b.send(h)
 		}
-		i := first(granted)
-		b.kernel.At(start+b.dispatch+b.skip*sim.Time(i), kTask, h, int64(i))
+	}
+}
+
+// send moves a packet through the port of its region to the first NT granted.
+func (b *Board) send(h int32) {
+	hd := &b.headers[h]
+	start := b.regions[hd.region].port.Serve(b.Now(), b.occupancy(b.packets[hd.packet].bytes))
+	i := first(hd.granted)
+	b.kernel.At(start+b.dispatch+b.skip*sim.Time(i), kTask, h, int64(i))
+}
+
+// giveBackCredit sends a credit of NT i of a region to the scheduler. It looks at
+// the port a picosecond after data has left it, so that data which comes right
+// behind goes first.
+func (b *Board) giveBackCredit(r int32, i int) {
+	g := &b.regions[r]
+	now := b.Now()
+	if g.returning.Len() == 0 {
+		if g.port.Free() <= now || b.yield == 0 {
+			b.kernel.After(b.giveBack, kCredit, r, int64(g.generation)<<8|int64(i))
+			return
+		}
+		b.kernel.At(min(g.port.Free()+1, now+b.yield), kYield, r, int64(g.generation))
+	}
+	g.returning.Push(credit{int32(i), now + b.yield})
+}
+
+// giveCredits sends the credits that wait no longer: all if no data is in the
+// port, else those that have let enough of it pass.
+func (b *Board) giveCredits(r int32) {
+	g := &b.regions[r]
+	now := b.Now()
+	for g.returning.Len() > 0 {
+		c := g.returning.Front()
+		if now < c.until && now < g.port.Free() {
+			b.kernel.At(min(g.port.Free()+1, c.until), kYield, r, int64(g.generation))
+			return
+		}
+		g.returning.Pop()
+		b.kernel.After(b.giveBack, kCredit, r, int64(g.generation)<<8|int64(c.position))
 	}
 }
 
@@ -486,7 +542,7 @@ func (b *Board) runTask(h int32, i int) {
 func (b *Board) taskDone(h int32, i int) {
 	hd := &b.headers[h]
 	g := &b.regions[hd.region]
-	b.kernel.After(b.giveBack, kCredit, hd.region, int64(g.generation)<<8|int64(i))
+	b.giveBackCredit(hd.region, i)
 	hd.todo &^= 1 << i
 	hd.granted &^= 1 << i
 	if hd.granted != 0 {
@@ -612,6 +668,7 @@ func (b *Board) install(r int32, chain []int) {
 	g := &b.regions[r]
 	g.past += g.busy(b.Now())
 	g.chain = chain
+	g.port, g.returning = sim.Server{}, sim.Line[credit]{}
 	g.tasks = make([]task, len(chain))
 	for i, k := range chain {
 		g.tasks[i] = task{kind: int32(k), credits: b.credits}

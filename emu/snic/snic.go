@@ -169,6 +169,7 @@ func New(c Config) (*Board, error) {
 	b.interval = b.cycles(f.Scheduler.Interval.Value)
 	b.dispatch = b.cycles(f.Scheduler.Dispatch.Value)
 	b.giveBack = b.cycles(f.Scheduler.Return.Value)
+	b.yield = b.cycles(f.Scheduler.Yield.Value)
 	b.skip = b.cycles(f.Regions.Skip.Value)
 	b.sync = b.cycles(f.Stage(board.SyncStage))
 	b.phy = sim.Time(f.PHYNS.Value * 1000)
