@@ -17,6 +17,8 @@ type Board struct {
 	credits int32
 
 	cycle                               float64 // ps
+	vary                                float64 // ± fraction of an NT's time with a packet
+	services                            *sim.Stream
 	gap                                 float64 // between two packets on a bus, cycles
 	beatBytes, cellBytes                int
 	cells, threshold, rxBytes, buffer   int
@@ -532,7 +534,7 @@ func (b *Board) runTask(h int32, i int) {
 	k := &b.kinds[t.kind]
 	busy := k.interval
 	if k.perByte > 0 {
-		busy = max(busy, sim.Time(float64(b.packets[hd.packet].bytes)*k.perByte))
+		busy = max(busy, b.services.Jitter(sim.Time(float64(b.packets[hd.packet].bytes)*k.perByte), b.vary))
 	}
 	start := t.server.Serve(b.Now(), busy)
 	b.kernel.At(start+k.latency, kDone, h, int64(i))

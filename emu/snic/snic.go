@@ -21,7 +21,7 @@ import (
 
 // NT is a network task. A packet takes Cycles through it; it accepts one every
 // II cycles (0: 1), and no more than Gbps of packet bytes (0: no limit of its
-// own). Area, MemoryMB and Shareable are the control plane's.
+// own), by a time a packet that varies as the board says. Area, MemoryMB and Shareable are the control plane's.
 type NT struct {
 	Name      string
 	Cycles    int
@@ -163,6 +163,8 @@ func New(c Config) (*Board, error) {
 		threshold: int(f.Store.Threshold.Value),
 		rxBytes:   int(f.LinkBytes.Value),
 		buffer:    int(f.Regions.Buffer.Value),
+		vary:      c.Board.Variability.Value,
+		services:  sim.NewStream(c.Seed, "snic services"),
 		pick:      none,
 	}
 	b.gap = f.BusGap.Value
