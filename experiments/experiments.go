@@ -178,13 +178,32 @@ func measured(c report.Claim) string {
 // samples in the order of the workloads. It stops at the first error and
 // returns it; an interrupt returns ctx's error.
 func (e Env) Measure(ctx context.Context, d microbench.Driver, ws []microbench.Workload) ([]microbench.Sample, error) {
+	samples := make([]microbench.Sample, len(ws))
+	err := e.Each(ctx, len(ws), func(ctx context.Context, i int) error {
+		w := ws[i]
+		s, err := d.Measure(ctx, w.Program, w.Traffic, w.Options)
+		s.Index, s.Key, s.Group = i, w.Key, w.Group
+		samples[i] = s
+		if err != nil {
+			return fmt.Errorf("workload %s: %w", w.Key, err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return samples, nil
+}
+
+// Each calls do for 0 to n-1, Parallel at a time. It stops at the first error
+// and returns it; an interrupt returns ctx's error.
+func (e Env) Each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	inner, stop := context.WithCancel(ctx)
 	defer stop()
 	workers := e.Parallel
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
-	samples := make([]microbench.Sample, len(ws))
 	next := make(chan int)
 	var (
 		wg    sync.WaitGroup
@@ -192,29 +211,26 @@ func (e Env) Measure(ctx context.Context, d microbench.Driver, ws []microbench.W
 		done  int
 		first error
 	)
-	for range min(workers, len(ws)) {
+	for range min(workers, n) {
 		wg.Go(func() {
 			for i := range next {
-				w := ws[i]
-				s, err := d.Measure(inner, w.Program, w.Traffic, w.Options)
-				s.Index, s.Key, s.Group = i, w.Key, w.Group
+				err := do(inner, i)
 				mu.Lock()
-				samples[i] = s
 				switch {
 				case err != nil && first == nil:
-					first = fmt.Errorf("workload %s: %w", w.Key, err)
+					first = err
 					stop()
 				case err == nil:
 					done++
 					if e.Progress != nil {
-						e.Progress(done, len(ws))
+						e.Progress(done, n)
 					}
 				}
 				mu.Unlock()
 			}
 		})
 	}
-	for i := range ws {
+	for i := range n {
 		if inner.Err() != nil {
 			break
 		}
@@ -223,10 +239,7 @@ func (e Env) Measure(ctx context.Context, d microbench.Driver, ws []microbench.W
 	close(next)
 	wg.Wait()
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
-	if first != nil {
-		return nil, first
-	}
-	return samples, nil
+	return first
 }

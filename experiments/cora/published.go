@@ -6,11 +6,11 @@ package cora
 
 import (
 	"embed"
-	"encoding/csv"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"nicprof/experiments"
 	"nicprof/report"
 )
 
@@ -22,22 +22,7 @@ const paper = "Cora"
 
 // readTable reads a file of published/: its header and rows.
 func readTable(name string) (map[string]int, [][]string, error) {
-	f, err := published.Open("published/" + name + ".csv")
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	r := csv.NewReader(f)
-	r.Comment = '#'
-	rows, err := r.ReadAll()
-	if err != nil {
-		return nil, nil, fmt.Errorf("published/%s.csv: %w", name, err)
-	}
-	column := map[string]int{}
-	for i, c := range rows[0] {
-		column[c] = i
-	}
-	return column, rows[1:], nil
+	return experiments.ReadTable(published, "published/"+name+".csv")
 }
 
 // claims is a figure's list of claims, to be filled with measurements.
@@ -45,57 +30,17 @@ type claims []report.Claim
 
 // readClaims returns the claims of published/NAME.csv, nothing measured yet.
 func readClaims(name string) (claims, error) {
-	column, rows, err := readTable(name)
-	if err != nil {
-		return nil, err
-	}
-	var cs claims
-	for _, row := range rows {
-		cell := func(c string) string { return row[column[c]] }
-		number := func(c string) *float64 {
-			if cell(c) == "" || err != nil {
-				return nil
-			}
-			var v float64
-			if v, err = strconv.ParseFloat(cell(c), 64); err != nil {
-				err = fmt.Errorf("published/%s.csv: %s: %w", name, cell("id"), err)
-			}
-			return &v
-		}
-		c := report.Claim{
-			ID: cell("id"), Text: cell("text"), Unit: cell("unit"), Source: cell("source"),
-			Published: number("published"), PublishedHigh: number("high"),
-			Bound: report.Bound(cell("bound")), Calibrated: cell("calibrated") == "yes",
-		}
-		if tol := number("tolerance"); tol != nil {
-			c.Tolerance = *tol
-		}
-		if err != nil {
-			return nil, err
-		}
-		cs = append(cs, c)
-	}
-	return cs, nil
+	cs, err := experiments.ReadClaims(published, "published/"+name+".csv")
+	return claims(cs), err
 }
 
 // find returns the claim of that ID, which must be in the file.
-func (cs claims) find(id string) *report.Claim {
-	for i := range cs {
-		if cs[i].ID == id {
-			return &cs[i]
-		}
-	}
-	panic("cora: no claim " + id)
-}
+func (cs claims) find(id string) *report.Claim { return experiments.Claims(cs).Find(id) }
 
-// measured sets what was measured for a claim. Why a difference is expected
-// goes into why; it is kept only if the claim then differs.
+// measured sets what was measured for a claim; why says why a difference is
+// expected.
 func (cs claims) measured(id string, v float64, why string) {
-	c := cs.find(id)
-	c.Measured = &v
-	if c.Judge() == report.Differs {
-		c.Reason = why
-	}
+	experiments.Claims(cs).Measured(id, v, why)
 }
 
 // curve is a published roofline, T(i) = 1/(a + c·exp(−b/i)·i).
