@@ -39,6 +39,13 @@ type Options struct {
 	Threads int    // contexts a core, 0: the base's
 	Rule    string // "": the model's default
 	Brief   bool   // leave Explain and Utilisation out: for planners that ask a million times
+
+	// Returns is how often a packet is forwarded again, since it comes back from
+	// the host: the base program's core time, and by the rule resources its
+	// memory commands, count 1+Returns times. Packet I/O counts once: a packet
+	// is received from the wire once and sent to it once. The rule cores, of
+	// boards without a host, does not know it.
+	Returns float64
 }
 
 // Term is the bound of one resource: the rate that it allows alone, and the
@@ -86,6 +93,7 @@ type job struct {
 	cores    int
 	threads  int
 	packet   float64 // mean bytes
+	passes   float64 // of the base program, a packet
 	flows    traffic.Flows
 	accesses []access
 	buffer   [16]access
@@ -142,6 +150,9 @@ func (m *Model) Predict(p Program, t Traffic, o Options) (Prediction, error) {
 	case RuleResources:
 		err = m.resources(j, &j.out)
 	case RuleCores:
+		if o.Returns > 0 {
+			return Prediction{}, fault.Inputf("rule %s does not know packets that come back from a host", rule)
+		}
 		err = m.coreLaw(j, &j.out)
 	default:
 		err = m.compose(j, rule, &j.out)
@@ -263,7 +274,10 @@ func (m *Model) resolve(j *job, o Options) error {
 	if err := m.resolveBase(j, p.Base); err != nil {
 		return err
 	}
-	j.cores, j.threads = j.base.Cores, j.base.Threads
+	j.cores, j.threads, j.passes = j.base.Cores, j.base.Threads, 1+o.Returns
+	if !(o.Returns >= 0) || math.IsInf(o.Returns, 0) {
+		return fault.Inputf("%v returns a packet; expected 0 or more", o.Returns)
+	}
 	if o.Cores < 0 || o.Cores > j.base.Cores {
 		return fault.Inputf("%d cores; base %s of board %s uses 1..%d", o.Cores, j.base.Name, m.Board, j.base.Cores)
 	}

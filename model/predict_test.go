@@ -267,6 +267,31 @@ func withCosts(m *Model) *Model {
 	return m
 }
 
+// A packet that comes back from the host costs its cores, and the base's memory
+// commands, a second time, and packet I/O once.
+func TestReturns(t *testing.T) {
+	m := published()
+	m.DefaultRule = RuleResources
+	rate := func(p Program, returns float64) (float64, string) {
+		t.Helper()
+		p.Base = "profiling"
+		x, err := m.Predict(p, Traffic{}, Options{Returns: returns})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x.Mpps, x.Bottleneck
+	}
+	if got, by := rate(Program{}, 0.1); math.Abs(got-25) > 1e-9 || by != "io" {
+		t.Errorf("bare, one in ten comes back: %v Mpps by %s, expected packet I/O's 25", got, by)
+	}
+	if got, by := rate(Program{}, 1); math.Abs(got-54/3.8) > 1e-9 || by != "me" {
+		t.Errorf("bare, all come back: %v Mpps by %s, expected 54 cores' of 3.8 µs", got, by)
+	}
+	if _, err := m.Predict(Program{Base: "profiling"}, Traffic{}, Options{Returns: -1}); err == nil {
+		t.Error("-1 returns a packet were taken")
+	}
+}
+
 func TestFootprint(t *testing.T) {
 	m := withCosts(published())
 	x, err := m.prepared()

@@ -24,7 +24,7 @@ func (a *access) commands() float64 {
 
 // coreTime is the issue time of a packet on its core, µs.
 func (j *job) coreTime() float64 {
-	us := j.base.CoreUS.Value
+	us := j.base.CoreUS.Value * j.passes
 	for i, kind := range program.Kinds {
 		if n := j.p.Stateless[kind]; n > 0 {
 			us += n * j.x.kinds[i].US.Value
@@ -38,7 +38,7 @@ func (j *job) coreTime() float64 {
 
 // coreRel is the half-width, relative, of the interval of coreTime.
 func (j *job) coreRel() float64 {
-	us := j.base.CoreUS.Rel() * j.base.CoreUS.Value
+	us := j.base.CoreUS.Rel() * j.base.CoreUS.Value * j.passes
 	for i := range j.accesses {
 		us += j.accesses[i].PerPacket * j.accesses[i].commands() * j.base.AccessUS.Rel() * j.base.AccessUS.Value
 	}
@@ -146,11 +146,11 @@ func (m *Model) resources(j *job, out *resourceTimes) error {
 	us[resIO] = max(1/j.base.IOMpps.Value, j.wireTime(m))
 	for _, d := range j.demands {
 		if j.base != &j.custom {
-			us[d.resource] += d.us.Value
+			us[d.resource] += d.us.Value * j.passes
 		}
 	}
 	core := j.coreTime()
-	trip := core + j.base.WaitUS.Value // unloaded round trip of a packet
+	trip := core + j.base.WaitUS.Value*j.passes // unloaded round trip of a packet
 	var variance float64
 	j.misses()
 	for k := range j.accesses {

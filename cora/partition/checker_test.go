@@ -10,6 +10,7 @@ import (
 type verdict struct {
 	objective     float64
 	toHost, toNIC float64
+	back          float64 // Mpps that come back from the host
 	broken        []string
 }
 
@@ -51,6 +52,7 @@ func check(p *Problem, memory []int, on [][]bool) verdict {
 			}
 			if !places[k-1] && places[k] {
 				v.toNIC += gigabits
+				v.back += mpps
 			}
 		}
 	}
@@ -95,6 +97,21 @@ func check(p *Problem, memory []int, on [][]bool) verdict {
 			entries += own
 		}
 	}
+	for _, set := range p.Together {
+		for g := range on[set[0]] {
+			places := map[int]bool{} // where packets find group g
+			for _, b := range set {
+				if rate[[2]int{b, g}] > 0 && on[b][g] {
+					places[memory[b]] = true
+				} else if rate[[2]int{b, g}] > 0 {
+					places[Host] = true
+				}
+			}
+			if len(places) > 1 {
+				breaks("group %d of blocks %v apart", g, set)
+			}
+		}
+	}
 	for m, used := range bytes {
 		if used > float64(p.Memories[m].Bytes) {
 			breaks("%s: %v bytes", p.Memories[m].Name, used)
@@ -103,7 +120,7 @@ func check(p *Problem, memory []int, on [][]bool) verdict {
 	if p.TableEntries > 0 && entries > float64(p.TableEntries) {
 		breaks("%v table entries", entries)
 	}
-	if mpps, limit, err := p.Predictor.Predict(use); err != nil || mpps < offered*factor*(1-1e-7) {
+	if mpps, limit, err := p.Predictor.Predict(use, v.back/(offered*factor)); err != nil || mpps < offered*factor*(1-1e-7) {
 		breaks("the NIC sustains %v of %v (%s, %v)", mpps, offered*factor, limit, err)
 	}
 	return v
@@ -115,11 +132,12 @@ type curved struct {
 	base  float64
 	cost  [][]float64 // by block and memory, µs
 	knee  float64
+	back  float64 // µs a packet that comes back
 	names []string
 }
 
-func (c *curved) Predict(use []Use) (float64, string, error) {
-	most, limit := c.base, "base"
+func (c *curved) Predict(use []Use, returns float64) (float64, string, error) {
+	most, limit := c.base+returns*c.back, "base"
 	for m := range c.names {
 		visits, us := 0.0, 0.0
 		for b, u := range use {
@@ -129,7 +147,7 @@ func (c *curved) Predict(use []Use) (float64, string, error) {
 			}
 		}
 		if visits > 0 {
-			if t := c.base + us*math.Exp(-c.knee/visits); t > most {
+			if t := c.base + returns*c.back + us*math.Exp(-c.knee/visits); t > most {
 				most, limit = t, c.names[m]
 			}
 		}
@@ -148,6 +166,13 @@ func randomProblem(r *rand.Rand, blocks, groups, classes int) *Problem {
 	linear := &Linear{Resources: resources, Base: make([]float64, len(resources))}
 	linear.Base[0] = 1 / 28.0
 	curve := &curved{base: 1 / 28.0, knee: 0.2 + r.Float64()}
+	if r.IntN(2) == 0 { // packets that come back cost something
+		curve.back = 0.04 * r.Float64()
+		linear.Return = make([]float64, len(resources))
+		for i := range linear.Return {
+			linear.Return[i] = 0.04 * r.Float64()
+		}
+	}
 	total := 0.0
 	for _, m := range p.Memories {
 		curve.names = append(curve.names, m.Name)

@@ -92,9 +92,7 @@ func (in *instance) room(b, m int) room {
 	if block.Table && in.p.TableEntries > 0 {
 		most = min(most, in.p.TableEntries/entries)
 	}
-	if block.MaxEntries > 0 {
-		most = min(most, block.MaxEntries/entries)
-	}
+	most = min(most, block.mostGroups())
 	if most == 0 {
 		return room{}
 	}
@@ -159,9 +157,7 @@ func (in *instance) space(c *choice, l *load, b int) int {
 	if block.Table && in.p.TableEntries > 0 {
 		n = min(n, (in.p.TableEntries-l.table)/entries)
 	}
-	if block.MaxEntries > 0 {
-		n = min(n, block.MaxEntries/entries-int64(l.groups[b]))
-	}
+	n = min(n, block.mostGroups()-int64(l.groups[b]))
 	return int(max(0, n))
 }
 
@@ -176,8 +172,7 @@ func (in *instance) holds(l *load) bool {
 		return false
 	}
 	for b, n := range l.groups {
-		block := &in.p.Blocks[b]
-		if entries := int64(n) * block.entries(); block.MaxEntries > 0 && entries > block.MaxEntries {
+		if int64(n) > in.p.Blocks[b].mostGroups() {
 			return false
 		}
 	}
@@ -199,4 +194,24 @@ func (in *instance) rateOf(c *choice, l *load) float64 {
 
 func (in *instance) sustains(c *choice, l *load) bool {
 	return in.rateOf(c, l) >= in.rate*(1-slack)
+}
+
+// sustainsWith is sustains with so many Mpps that come back from the host.
+func (in *instance) sustainsWith(back float64, c *choice, l *load) bool {
+	defer func(before float64) { in.back = before }(in.back)
+	in.back = back
+	return in.sustains(c, l)
+}
+
+// feelsReturns says whether the NIC's rate falls when packets come back from the
+// host.
+func (in *instance) feelsReturns() bool {
+	for b := range in.use {
+		in.use[b] = Use{Memory: Host}
+	}
+	without, _ := in.predict()
+	in.back = in.rate
+	with, _ := in.predict()
+	in.back = 0
+	return with < without*(1-slack)
 }

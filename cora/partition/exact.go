@@ -39,7 +39,7 @@ type item struct {
 
 func newBranching(s *search, nodes, each int) *branching {
 	x := &branching{s: s, budget: nodes, each: each}
-	if s.in.p.PCIeGbps > 0 && s.in.groups() <= maxItems {
+	if (s.in.p.PCIeGbps > 0 || s.returning) && s.in.groups() <= maxItems {
 		x.tracks = newTracks(s.in)
 	}
 	return x
@@ -158,7 +158,7 @@ func (x *branching) put(k int, bound float64) {
 	if len(runs) == 0 || it.at < runs[0].from {
 		x.c.runs[it.b] = []run{{it.at, it.at}} // the largest, for the predictor
 	}
-	if in.sustains(x.c, x.load) && x.tracks.set(it.b, int(in.blocks[it.b].order[it.at]), onNIC) {
+	if in.sustains(x.c, x.load) && x.tracks.set(it.b, int(in.blocks[it.b].order[it.at]), onNIC) && x.takesBack() {
 		x.taken[k] = true
 		x.saving += it.saving
 		x.descend(k+1, bound)
@@ -177,10 +177,16 @@ func (x *branching) leave(k int, bound float64) {
 	}
 	it := &x.items[k]
 	g := int(x.s.in.blocks[it.b].order[it.at])
-	if x.tracks.set(it.b, g, onHost) {
+	if x.tracks.set(it.b, g, onHost) && x.takesBack() {
 		x.descend(k+1, bound)
 	}
 	x.tracks.set(it.b, g, unknown)
+}
+
+// takesBack reports whether the NIC sustains what is on it with the packets that
+// must come back from the host.
+func (x *branching) takesBack() bool {
+	return x.tracks == nil || !x.s.returning || x.s.in.sustainsWith(x.tracks.back, x.c, x.load)
 }
 
 // offer hands a complete plan to the search.

@@ -17,7 +17,9 @@ type instance struct {
 	scale  float64 // of the classes' rates
 	blocks []groups
 	total  float64 // the objective with everything on the host
+	steps  int     // of the paths of all classes
 	use    []Use   // scratch of predict
+	back   float64 // Mpps that come back from the host, as predict has it
 	asked  int     // predictions
 	err    error   // of the predictor, the first
 }
@@ -47,6 +49,7 @@ func prepare(p *Problem) (*instance, error) {
 	}
 	for i := range p.Classes {
 		c := &p.Classes[i]
+		in.steps += len(c.Groups)
 		for k, b := range p.Paths[c.Path].Blocks {
 			in.blocks[b].volume[c.Groups[k]] += c.Mpps * in.scale
 		}
@@ -151,7 +154,7 @@ func (in *instance) nothing() assignment {
 // fails sustains nothing; the error is kept.
 func (in *instance) predict() (float64, string) {
 	in.asked++
-	mpps, limit, err := in.p.Predictor.Predict(in.use)
+	mpps, limit, err := in.p.Predictor.Predict(in.use, in.back/in.rate)
 	if err != nil || math.IsNaN(mpps) {
 		if in.err == nil {
 			in.err = err
@@ -166,6 +169,7 @@ type crossings struct {
 	toHost, toNIC float64 // Gb/s
 	packets       float64 // Mpps to the host, a packet counted at each crossing
 	host          float64 // Mpps of packets that see the host
+	back          float64 // Mpps that come back from it, a packet counted at each return
 }
 
 // gbps of mpps packets of bytes.
@@ -198,6 +202,7 @@ func (in *instance) cross(on [][]bool) crossings {
 			x.toNIC += float64(toNIC) * gbps(mpps, c.Bytes)
 			x.packets += float64(toHost) * mpps
 			x.host += mpps
+			x.back += float64(toNIC) * mpps
 		}
 	}
 	return x
@@ -254,20 +259,26 @@ func (in *instance) judge(a assignment) *Plan {
 		if block.HostOnly != "" || block.maxGroup(bp.Memory) < 0 {
 			plan.Broken = append(plan.Broken, block.Name+" cannot be on the NIC")
 		}
-		if block.MaxEntries > 0 && bp.Entries > block.MaxEntries {
+		if int64(bp.Groups) > block.mostGroups() {
 			plan.Broken = append(plan.Broken, block.Name+" entries")
+			plan.need(block.Name+" entries", float64(block.MaxEntries), float64(bp.Entries), "entries")
 		}
 	}
 	for m, used := range memory {
 		if used > p.Memories[m].Bytes {
 			plan.Broken = append(plan.Broken, p.Memories[m].Name+" capacity")
+			plan.need(p.Memories[m].Name+" capacity", float64(p.Memories[m].Bytes), float64(used), "bytes")
 		}
 	}
 	if p.TableEntries > 0 && table > p.TableEntries {
 		plan.Broken = append(plan.Broken, "table entries")
+		plan.need("table entries", float64(p.TableEntries), float64(table), "entries")
 	}
-	in.judgeRates(a, plan)
+	plan.Broken = append(plan.Broken, in.apart(a)...)
 	x := in.cross(a.on)
+	in.back = x.back
+	defer func() { in.back = 0 }()
+	sustained := in.judgeRates(a, plan)
 	plan.ToHostGbps, plan.ToNICGbps, plan.HostMpps = x.toHost, x.toNIC, x.host
 	plan.NICMpps = max(0, in.rate-x.host)
 	plan.HostCores = (hostNS + x.packets*p.HostPacketNS) / 1000
@@ -275,6 +286,11 @@ func (in *instance) judge(a assignment) *Plan {
 	if load := max(x.toHost, x.toNIC); p.PCIeGbps > 0 && load > p.PCIeGbps*(1+slack) {
 		plan.Broken = append(plan.Broken, "pcie")
 		plan.DroppedMpps = max(plan.DroppedMpps, x.host*(1-p.PCIeGbps/load))
+		plan.need("pcie", p.PCIeGbps, load, "Gb/s")
+		sustained = min(sustained, in.rate*p.PCIeGbps/load)
+	}
+	if sustained < in.rate*(1-slack) && sustained > 0 {
+		plan.need("rate", in.rate, sustained, "Mpps")
 	}
 	plan.Feasible = len(plan.Broken) == 0
 	plan.Limits = in.limits(a, plan, memory, table)
@@ -305,10 +321,12 @@ func (in *instance) blockPlan(a assignment, b int) (bp BlockPlan, host float64) 
 	return bp, host
 }
 
-// judgeRates holds the NIC's rate and that of single groups against the load.
-func (in *instance) judgeRates(a assignment, plan *Plan) {
+// judgeRates holds the NIC's rate and that of single groups against the load. It
+// returns the rate up to which they hold, Mpps.
+func (in *instance) judgeRates(a assignment, plan *Plan) (sustained float64) {
 	clear(in.use)
 	over := 0.0
+	sustained = math.Inf(1)
 	for b := range in.blocks {
 		bp := &plan.Blocks[b]
 		in.use[b] = Use{Memory: bp.Memory, Share: bp.MppsOnNIC / in.rate, Groups: bp.Groups}
@@ -328,6 +346,7 @@ func (in *instance) judgeRates(a assignment, plan *Plan) {
 		if excess > 0 && most > 0 {
 			plan.Broken = append(plan.Broken, in.p.Blocks[b].Name+" group rate")
 			over = max(over, excess)
+			sustained = min(sustained, in.rate*most/largest)
 		}
 	}
 	plan.CapacityMpps, plan.NICLimit = in.predict()
@@ -335,6 +354,7 @@ func (in *instance) judgeRates(a assignment, plan *Plan) {
 		plan.Broken = append(plan.Broken, "nic throughput")
 	}
 	plan.DroppedMpps = max(over, in.rate-plan.CapacityMpps, 0)
+	return min(sustained, plan.CapacityMpps)
 }
 
 // limits says what keeps the largest group that is still on the host from the
@@ -362,7 +382,7 @@ func (in *instance) limits(a assignment, plan *Plan, memory []int64, table int64
 		if block.Table && p.TableEntries > 0 && table+entries > p.TableEntries {
 			add("table entries")
 		}
-		if block.MaxEntries > 0 && bp.Entries+entries > block.MaxEntries {
+		if int64(bp.Groups) >= block.mostGroups() {
 			add(block.Name + " entries")
 		}
 		for m := range p.Memories {

@@ -126,3 +126,73 @@ func TestWriteLPNeedsALinearModel(t *testing.T) {
 		t.Errorf("%v: %s", err, &b)
 	}
 }
+
+// A plan that breaks a limit says with how much of it, or at which rate, it would
+// hold; at that rate it does.
+func TestNeeds(t *testing.T) {
+	p := &Problem{
+		Blocks:   []Block{{Name: "nat", Instructions: 1, EntryBytes: 8, Partitionable: true, Table: true}},
+		Memories: []Memory{{"emem", 1 << 20}}, Predictor: oneResource(1, 4),
+	}
+	flows(p, 4, 3, 2, 1)
+	all := [][]bool{{true, true, true, true}}
+	judge := func() *Plan {
+		plan, err := Evaluate(p, []int{0}, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan
+	}
+	if plan := judge(); plan.Feasible || !slices.Equal(plan.Needs, []Need{{"rate", 10, 4, "Mpps"}}) {
+		t.Errorf("feasible %v, needs %v; expected 4 Mpps", plan.Feasible, plan.Needs)
+	}
+	p.TargetMpps = 4
+	if plan := judge(); !plan.Feasible || len(plan.Needs) > 0 {
+		t.Errorf("at the rate that it needs: breaks %v, needs %v", plan.Broken, plan.Needs)
+	}
+	p.Memories[0].Bytes, p.TableEntries = 24, 2
+	want := []Need{{"emem capacity", 24, 32, "bytes"}, {"table entries", 2, 4, "entries"}}
+	if plan := judge(); plan.Feasible || !slices.Equal(plan.Needs, want) {
+		t.Errorf("feasible %v, needs %v; expected %v", plan.Feasible, plan.Needs, want)
+	}
+	p.Memories[0].Bytes, p.TableEntries = 32, 4
+	if plan := judge(); !plan.Feasible {
+		t.Errorf("with what it needs: breaks %v", plan.Broken)
+	}
+}
+
+// A packet that comes back from the host is forwarded twice: what that costs the
+// NIC lowers its rate, and a plan leaves room for it.
+func TestReturnsCostRate(t *testing.T) {
+	p := &Problem{
+		Blocks:   []Block{{Name: "nat", Instructions: 1, EntryBytes: 8, Partitionable: true}},
+		Memories: []Memory{{"emem", 16}},
+		Predictor: &Linear{Resources: []string{"cores"}, Base: []float64{0.05}, Return: []float64{0.05},
+			Demand: [][][]float64{{{0.01}}}},
+	}
+	flows(p, 4, 3, 2, 1)
+	for _, x := range []struct {
+		onNIC int
+		mpps  float64 // 1 / (0.05 + 0.05 of what comes back + 0.01 of the visits)
+	}{{0, 1 / 0.1}, {1, 1 / (0.05 + 0.05*0.6 + 0.01*0.4)}, {4, 1 / 0.06}} {
+		on := []bool{x.onNIC > 0, x.onNIC > 1, x.onNIC > 2, x.onNIC > 3}
+		plan, err := Evaluate(p, []int{0}, [][]bool{on})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := plan.CapacityMpps/x.mpps - 1; d > 1e-9 || d < -1e-9 {
+			t.Errorf("%d groups on the NIC: %v Mpps, expected %v", x.onNIC, plan.CapacityMpps, x.mpps)
+		}
+	}
+	// Two entries fit. At 12 Mpps the NIC takes back 3.6 of them, not all 12.
+	p.TargetMpps = 12
+	for _, s := range []Strategy{Cora, Exact} {
+		plan, err := Solve(p, s, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !plan.Feasible || plan.Blocks[0].Groups != 2 || plan.NICMpps < 8.3 {
+			t.Errorf("%s: feasible %v with %d groups, %v Mpps on the NIC alone", s, plan.Feasible, plan.Blocks[0].Groups, plan.NICMpps)
+		}
+	}
+}

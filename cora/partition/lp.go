@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 
 	"nicprof/internal/fault"
 )
@@ -19,18 +20,21 @@ func WriteLP(w io.Writer, p *Problem) error {
 	if !ok {
 		return fault.Inputf("the performance model is not linear, so the problem is no linear program")
 	}
+	if len(p.Together) > 0 {
+		return fault.Inputf("blocks that stay together are not written to linear programs")
+	}
 	in, err := prepare(p)
 	if err != nil {
 		return err
 	}
 	l := &lpWriter{in: in, w: bufio.NewWriter(w), rooms: in.rooms()}
-	l.base, l.demand = d.Demands()
+	l.base, l.demand, l.back = d.Demands()
 	l.objective()
 	l.placement()
 	l.capacities()
 	l.rates()
-	if p.PCIeGbps > 0 {
-		l.pcie()
+	if p.PCIeGbps > 0 || slices.Max(l.back) > 0 {
+		l.crossings()
 	}
 	l.binaries()
 	return l.w.Flush()
@@ -42,6 +46,7 @@ type lpWriter struct {
 	rooms  [][]room
 	base   []float64
 	demand [][][]float64
+	back   []float64
 	rows   int
 }
 
@@ -137,7 +142,7 @@ func (l *lpWriter) capacities() {
 	}
 }
 
-// rates: base + Σ demand·V/rate ≤ 1/rate, times the rate.
+// rates: base + Σ demand·V/rate + back·U/rate ≤ 1/rate, times the rate.
 func (l *lpWriter) rates() {
 	for r, us := range l.base {
 		l.row()
@@ -147,13 +152,35 @@ func (l *lpWriter) rates() {
 				l.printf("\n + %.17g x_%d_%d_%d", volume*d, b, m, g)
 			}
 		})
+		if l.back[r] > 0 {
+			l.eachStep(func(i, k int, mpps, _ float64) { l.printf("\n + %.17g u_%d_%d", mpps*l.back[r], i, k) })
+		}
 		l.printf(" <= %.17g", 1-l.in.rate*us)
 	}
 }
 
-// pcie gives every step of every class a variable for each direction that is at
-// least the change of side.
-func (l *lpWriter) pcie() {
+// eachStep calls f for every place where class i may change its side: before its
+// k-th step, or at the end of its path.
+func (l *lpWriter) eachStep(f func(i, k int, mpps, gbps float64)) {
+	p := l.in.p
+	for i := range p.Classes {
+		c := &p.Classes[i]
+		path := &p.Paths[c.Path]
+		mpps := c.Mpps * l.in.scale
+		if mpps == 0 {
+			continue
+		}
+		for k := 0; k <= len(path.Blocks); k++ {
+			if k < len(path.Blocks) || path.End != Dropped {
+				f(i, k, mpps, gbps(mpps, c.Bytes))
+			}
+		}
+	}
+}
+
+// crossings gives every such place a variable for each direction that is at
+// least the change of side, and bounds what PCIe carries.
+func (l *lpWriter) crossings() {
 	p := l.in.p
 	side := func(sign string, b int, g int32) {
 		for m := range p.Memories {
@@ -164,47 +191,40 @@ func (l *lpWriter) pcie() {
 		}
 	}
 	var loads [2][]string
-	for i := range p.Classes {
+	l.eachStep(func(i, k int, _, load float64) {
 		c := &p.Classes[i]
 		path := &p.Paths[c.Path]
-		load := gbps(c.Mpps*l.in.scale, c.Bytes)
-		if load == 0 {
-			continue
-		}
-		// the side before step k is the variable part of before plus a constant
-		for k := 0; k <= len(path.Blocks); k++ {
-			before := func(sign string) {
-				if k > 0 {
-					side(sign, path.Blocks[k-1], c.Groups[k-1])
-				} else {
-					l.printf(" %s one", sign)
-				}
-			}
-			after := func(sign string) {
-				switch {
-				case k < len(path.Blocks):
-					side(sign, path.Blocks[k], c.Groups[k])
-				case path.End == Wire:
-					l.printf(" %s one", sign)
-				}
-			}
-			if k == len(path.Blocks) && path.End == Dropped {
-				continue
-			}
-			for way, name := range []string{"d", "u"} {
-				l.row()
-				l.printf(" %s_%d_%d", name, i, k)
-				if way == 0 {
-					before("-")
-					after("+")
-				} else {
-					before("+")
-					after("-")
-				}
-				l.printf(" >= 0")
-				loads[way] = append(loads[way], fmt.Sprintf("\n + %.17g %s_%d_%d", load, name, i, k))
+		before := func(sign string) {
+			if k > 0 {
+				side(sign, path.Blocks[k-1], c.Groups[k-1])
+			} else {
+				l.printf(" %s one", sign)
 			}
 		}
+		after := func(sign string) {
+			switch {
+			case k < len(path.Blocks):
+				side(sign, path.Blocks[k], c.Groups[k])
+			case path.End == Wire:
+				l.printf(" %s one", sign)
+			}
+		}
+		for way, name := range []string{"d", "u"} {
+			l.row()
+			l.printf(" %s_%d_%d", name, i, k)
+			if way == 0 {
+				before("-")
+				after("+")
+			} else {
+				before("+")
+				after("-")
+			}
+			l.printf(" >= 0")
+			loads[way] = append(loads[way], fmt.Sprintf("\n + %.17g %s_%d_%d", load, name, i, k))
+		}
+	})
+	if p.PCIeGbps == 0 {
+		return
 	}
 	for _, terms := range loads {
 		l.row()

@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// pcie bounds and finds plans where PCIe is what limits them. At a price of
-// each Gb/s a way, every class of packets chooses for itself the sides of the
+// pcie bounds and finds plans where PCIe, or packets that come back from the
+// host, are what limits them. At a price of each Gb/s a way, and of each packet
+// that the NIC's rate has to take a second time, every class of packets chooses for itself the sides of the
 // groups on its path that save most. What a group is worth is split among the
 // classes that visit it, by volume at first; classes that disagree on a group
 // make the bound weaker, so with every look each passes some of what it would
@@ -29,7 +30,8 @@ type pcie struct {
 	worth  [][3]float64 // by block: of 1 Mpps on the NIC, cost of a group, volume above which a group is barred
 	volume []float64
 	groups []float64
-	cross  [2]float64
+	cross  [2]float64 // of all that PCIe carries
+	back   float64    // Mpps to the NIC
 
 	// of the class followed last: what step k saves on each side; the best of
 	// all up to step k that ends there; the best of all from step k on
@@ -97,9 +99,13 @@ func (x *pcie) look(r *relaxation, prices []float64, link [2]float64) float64 {
 	clear(x.gain)
 	clear(x.volume)
 	clear(x.groups)
-	x.cross = [2]float64{}
+	x.cross, x.back = [2]float64{}, 0
+	back := 0.0 // price of 1 Mpps that comes back
+	for i, us := range r.backs {
+		back += prices[len(in.p.Memories)+1+i] * us
+	}
 	for i := range in.p.Classes {
-		d += x.follow(r, i, link)
+		d += x.follow(r, i, link, back)
 	}
 	x.share()
 	return d
@@ -113,13 +119,16 @@ const (
 
 // follow finds the sides that save class i most, adds what they take, and
 // notes what it would gain from each group on the NIC. It returns the saving.
-func (x *pcie) follow(r *relaxation, i int, link [2]float64) float64 {
+func (x *pcie) follow(r *relaxation, i int, link [2]float64, back float64) float64 {
 	in := x.s.in
 	c := &in.p.Classes[i]
 	path := &in.p.Paths[c.Path]
 	mpps := c.Mpps * in.scale
-	load := gbps(mpps, c.Bytes) / in.p.PCIeGbps
-	down, up := link[0]*load, link[1]*load
+	load := 0.0
+	if in.p.PCIeGbps > 0 {
+		load = gbps(mpps, c.Bytes) / in.p.PCIeGbps
+	}
+	down, up := link[0]*load, link[1]*load+back*mpps
 	n, steps := len(path.Blocks), int(x.first[i])
 	here, before, after := &x.here, &x.before, &x.after
 	at := [2]float64{0, math.Inf(-1)}
@@ -145,7 +154,7 @@ func (x *pcie) follow(r *relaxation, i int, link [2]float64) float64 {
 		after[n] = [2]float64{}
 	}
 	if n == 0 {
-		x.end(path.End, nic, load)
+		x.end(path.End, nic, load, mpps)
 		return after[0][nic]
 	}
 	for k := n - 1; k >= 0; k-- {
@@ -183,33 +192,34 @@ func (x *pcie) follow(r *relaxation, i int, link [2]float64) float64 {
 		if come[host] > come[nic] {
 			to = host
 		}
-		x.count(side, to, load)
+		x.count(side, to, load, mpps)
 		side = to
 		if side == nic {
 			x.volume[b] += mpps
 			x.groups[b] += mpps / in.blocks[b].volume[c.Groups[k]]
 		}
 	}
-	x.end(path.End, side, load)
+	x.end(path.End, side, load, mpps)
 	return best
 }
 
 // end adds the crossing at the end of a path.
-func (x *pcie) end(at End, side int, load float64) {
+func (x *pcie) end(at End, side int, load, mpps float64) {
 	switch at {
 	case Wire:
-		x.count(side, nic, load)
+		x.count(side, nic, load, mpps)
 	case ToHost:
-		x.count(side, host, load)
+		x.count(side, host, load, mpps)
 	}
 }
 
 // count adds a crossing where a packet changes its side.
-func (x *pcie) count(from, to int, load float64) {
+func (x *pcie) count(from, to int, load, mpps float64) {
 	if from < to {
 		x.cross[0] += load
 	} else if from > to {
 		x.cross[1] += load
+		x.back += mpps
 	}
 }
 
@@ -248,6 +258,9 @@ func (x *pcie) left(r *relaxation, left []float64) {
 		for i, row := range r.rates {
 			left[k+1+i] -= x.volume[b] * row[b]
 		}
+	}
+	for i, us := range r.backs {
+		left[k+1+i] -= x.back * us
 	}
 	left[len(left)-2], left[len(left)-1] = 1-x.cross[0], 1-x.cross[1]
 }

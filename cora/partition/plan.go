@@ -98,12 +98,13 @@ type Plan struct {
 	Objective float64 // Σ V·φ·|I|: host instructions, millions a second
 	AllHost   float64 // the objective with everything on the host
 
-	// No plan has a lower objective than Bound. BoundProved is false where
-	// the bound rests on the performance model being convex, which a model
-	// that is no Demander need not be.
+	// No feasible plan has a lower objective than Bound. BoundProved is false
+	// where the bound rests on the performance model being convex, which a
+	// model that is no Demander need not be. The gap is (Objective - Bound) /
+	// Objective, 0 when both are; a plan that is not feasible has none.
 	Bound       float64
 	BoundProved bool
-	Gap         float64 // (Objective - Bound) / Objective, 0 when both are
+	Gap         float64
 
 	OfferedMpps  float64
 	NICMpps      float64 // packets that never see the host
@@ -122,7 +123,33 @@ type Plan struct {
 
 	Feasible bool
 	Broken   []string // constraints that the plan breaks (strategy state; or when no plan keeps them)
+	Needs    []Need   // with which a plan that is not feasible would be
 	Limits   []string // what keeps more from the NIC
 	Examined int      // assignments judged
 	Plans    Counters
+}
+
+// Need is a limit that a plan breaks: what there is, and what it would have to be
+// for this plan. Of what "rate" the offered rate is too high, in all else Have is
+// too low.
+type Need struct {
+	What string  `json:"what"` // as in Broken, or "rate"
+	Have float64 `json:"have"`
+	Need float64 `json:"need"`
+	Unit string  `json:"unit"`
+}
+
+func (p *Plan) need(what string, have, need float64, unit string) {
+	p.Needs = append(p.Needs, Need{what, have, need, unit})
+}
+
+// setBound gives the plan a bound, and its gap where it is feasible.
+func (p *Plan) setBound(bound float64, proved bool) {
+	p.Bound, p.BoundProved = bound, proved
+	if p.Feasible {
+		p.Bound = min(bound, p.Objective) // but for rounding it is
+		if p.Objective > 0 {
+			p.Gap = (p.Objective - p.Bound) / p.Objective
+		}
+	}
 }

@@ -56,6 +56,8 @@ type Block struct {
 
 	// HostNS is the host's time a visit, ns of one core; 0: not known.
 	HostNS float64
+
+	each *each // of a union of blocks: what one group takes
 }
 
 // End is where a path leaves the NIC and host.
@@ -92,12 +94,13 @@ type Use struct {
 }
 
 // Predictor is the NIC's performance model: the rate in Mpps that the NIC
-// sustains when every packet passes it and the share of packets that use names
-// executes each block (indexed as Problem.Blocks), and what limits it. The
-// rate must not rise when a share rises or a block is added. use is only valid
-// during the call.
+// sustains when every packet passes it, the share of packets that use names
+// executes each block (indexed as Problem.Blocks), and returns packets of each
+// come back from the host, to be forwarded a second time; and what limits it.
+// The rate must not rise when a share or returns rises or a block is added. use
+// is only valid during the call.
 type Predictor interface {
-	Predict(use []Use) (mpps float64, limit string, err error)
+	Predict(use []Use, returns float64) (mpps float64, limit string, err error)
 }
 
 // Problem is one program under one traffic on one NIC.
@@ -106,6 +109,7 @@ type Problem struct {
 	Memories     []Memory
 	Paths        []Path
 	Classes      []Class
+	Together     [][]int // sets of blocks with the same groups that are placed as one: a group on one side, in one memory
 	TableEntries int64   // of the NIC, all tables together; 0: no limit
 	PCIeGbps     float64 // each way; 0: no limit
 	TargetMpps   float64 // rate to sustain; the classes are scaled to it. 0: what they sum to
@@ -150,6 +154,9 @@ func (p *Problem) Check() error {
 				return fault.Inputf("path %d visits block %d; there are %d", i, b, len(p.Blocks))
 			}
 		}
+	}
+	if err := p.checkTogether(); err != nil {
+		return err
 	}
 	return p.checkClasses()
 }
@@ -212,6 +219,9 @@ func (b *Block) size(entries int64) int64 {
 
 // perGroup is what one group on the NIC takes.
 func (b *Block) perGroup() (entries, bytes int64) {
+	if b.each != nil {
+		return b.each.entries, b.each.bytes
+	}
 	n := b.entries()
 	if !b.Partitionable {
 		n = max(n, b.Elements)
@@ -219,8 +229,23 @@ func (b *Block) perGroup() (entries, bytes int64) {
 	return n, n * b.EntryBytes
 }
 
+// mostGroups is how many groups of it the NIC's copy may hold.
+func (b *Block) mostGroups() int64 {
+	switch {
+	case b.MaxEntries == 0:
+		return math.MaxInt32
+	case b.each != nil:
+		return b.MaxEntries
+	}
+	entries, _ := b.perGroup()
+	return b.MaxEntries / entries
+}
+
 // declared is what the program's text asks for.
 func (b *Block) declared() (entries, bytes int64) {
+	if b.each != nil {
+		return int64(b.Groups) * b.each.entries, int64(b.Groups) * b.each.bytes
+	}
 	n := b.Elements
 	if n == 0 {
 		n = int64(b.Groups) * b.entries()
@@ -237,18 +262,23 @@ func (b *Block) maxGroup(m int) float64 {
 }
 
 // Linear is a predictor with a constant demand on each resource: the time in µs
-// that a packet takes of it, plus that of each visit of a block. The rate is
-// what the most demanded resource allows (the model's rule "resources").
+// that a packet takes of it, plus that of each visit of a block and of each
+// return from the host. The rate is what the most demanded resource allows (the
+// model's rule "resources").
 type Linear struct {
 	Resources []string
 	Base      []float64     // by resource, µs a packet
 	Demand    [][][]float64 // by block, memory, resource, µs a visit
+	Return    []float64     // by resource, µs a packet that comes back; nil: nothing
 }
 
 // Predict returns the rate of the most demanded resource.
-func (l *Linear) Predict(use []Use) (mpps float64, limit string, err error) {
+func (l *Linear) Predict(use []Use, returns float64) (mpps float64, limit string, err error) {
 	most := 0.0
 	for r, us := range l.Base {
+		if l.Return != nil {
+			us += returns * l.Return[r]
+		}
 		for b, u := range use {
 			if u.Memory != Host {
 				us += u.Share * l.Demand[b][u.Memory][r]
@@ -262,10 +292,15 @@ func (l *Linear) Predict(use []Use) (mpps float64, limit string, err error) {
 }
 
 // Demands returns the predictor's rows; see Demander.
-func (l *Linear) Demands() (base []float64, demand [][][]float64) { return l.Base, l.Demand }
+func (l *Linear) Demands() (base []float64, demand [][][]float64, back []float64) {
+	if l.Return == nil {
+		return l.Base, l.Demand, make([]float64, len(l.Base))
+	}
+	return l.Base, l.Demand, l.Return
+}
 
 // Demander is a Predictor whose rate is exactly that of Linear with these
 // demands; bounds are then proved.
 type Demander interface {
-	Demands() (base []float64, demand [][][]float64)
+	Demands() (base []float64, demand [][][]float64, back []float64)
 }

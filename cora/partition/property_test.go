@@ -164,7 +164,9 @@ func TestCrossings(t *testing.T) {
 // failing is a predictor that knows no program.
 type failing struct{}
 
-func (failing) Predict([]Use) (float64, string, error) { return 0, "", fmt.Errorf("no such memory") }
+func (failing) Predict([]Use, float64) (float64, string, error) {
+	return 0, "", fmt.Errorf("no such memory")
+}
 
 func TestBadProblems(t *testing.T) {
 	good := func() *Problem {

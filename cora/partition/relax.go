@@ -11,7 +11,7 @@ import (
 const free = -2
 
 // relaxation is the partition problem with some memories chosen, groups
-// divisible, and PCIe left out. Its Lagrangian dual bounds what any plan with
+// divisible, and what crosses PCIe left out. Its Lagrangian dual bounds what any plan with
 // these memories saves: at prices a unit of each row, a group is worth its
 // place if its volume times what a visit saves, less what a visit costs,
 // exceeds what its entries cost. Groups in order of volume make that one
@@ -24,6 +24,7 @@ type relaxation struct {
 	rooms  [][]room
 	memory []int       // by block: index, Host or free
 	rates  [][]float64 // rows of the NIC's rate: capacity taken by 1 Mpps of visits, by block
+	backs  []float64   // of the same rows: capacity taken by 1 Mpps that comes back from the host
 	prices []float64
 	bound  float64 // on the saving, of the best prices
 }
@@ -299,6 +300,10 @@ func (r *relaxation) cut() bool {
 	for b := range row {
 		row[b] /= sum
 	}
-	r.rates = append(slices.Clip(r.rates), row)
+	probe := r.in.rate * 1e-4
+	r.in.back = probe
+	back := max(0, at(low, -1, 0)-here) / probe / sum
+	r.in.back = 0
+	r.rates, r.backs = append(slices.Clip(r.rates), row), append(slices.Clip(r.backs), back)
 	return true
 }

@@ -15,8 +15,11 @@ const (
 	leafSteps     = 400     // with all chosen
 	maxNodes      = 200_000 // placements bounded, times blocks
 	maxRounds     = 400     // placements rounded to plans without finding a better one
-	maxCuts       = 8       // planes that describe a predictor that is no Demander
-	tolerance     = 1e-5    // of the objective, at which cora stops
+	maxReserves   = 6       // plans of one placement, each with more of the rate kept for returns
+	maxFollowed   = 1 << 27 // steps of paths followed to judge plans, or so many plans
+	followedPlans = 16
+	maxCuts       = 8    // planes that describe a predictor that is no Demander
+	tolerance     = 1e-5 // of the objective, at which cora stops
 	maxPrinted    = 1 << 20
 	exactNodes    = 3_000_000
 	coraNodes     = 100_000
@@ -28,9 +31,11 @@ const (
 type search struct {
 	in        *instance
 	rooms     [][]room
-	order     []int // blocks, those that can save most first
-	base      []float64
-	demand    [][][]float64 // of a Demander
+	order     []int         // blocks, those that can save most first
+	base      []float64     // of a Demander
+	demand    [][][]float64 // by block, memory and row
+	back      []float64
+	returning bool // packets that come back from the host lower the NIC's rate
 	best      *choice
 	bound     float64 // on the saving
 	proved    bool
@@ -40,6 +45,8 @@ type search struct {
 	link      *pcie   // once PCIe has turned a plan down
 	over      *choice // the one turned down that PCIe comes closest to
 	overLoad  float64 // Gb/s of it
+	refused   float64 // Mpps that come back under the plan that was turned down last for that
+	followed  int     // steps of paths, to judge plans
 }
 
 // branch is a relaxation with the first depth blocks of the order placed.
@@ -65,8 +72,9 @@ func (f *frontier) Pop() any {
 func newSearch(in *instance, rooms [][]room, tolerance float64) *search {
 	s := &search{in: in, rooms: rooms, tolerance: tolerance, proved: true, planes: true}
 	if d, ok := in.p.Predictor.(Demander); ok {
-		s.base, s.demand = d.Demands()
+		s.base, s.demand, s.back = d.Demands()
 	}
+	s.returning = in.feelsReturns()
 	for b := range in.blocks {
 		s.order = append(s.order, b)
 	}
@@ -89,13 +97,13 @@ func (s *search) relax(memory []int, from *relaxation, steps int) *relaxation {
 					row[b] = s.demand[b][m][res] / room
 				}
 			}
-			r.rates = append(r.rates, row)
+			r.rates, r.backs = append(r.rates, row), append(r.backs, s.back[res]/room)
 		}
 		r.solve(s.target(), steps)
 		return r
 	}
 	if from != nil {
-		r.rates = from.rates
+		r.rates, r.backs = from.rates, from.backs
 	}
 	r.solve(s.target(), steps)
 	cuts := 1
@@ -241,7 +249,25 @@ func (s *search) choices(b int) []int {
 }
 
 // round makes a plan of a relaxation and reports whether it is the best so far.
+// Where the NIC does not sustain the packets that would come back from the host,
+// it makes another that leaves rate for as many.
 func (s *search) round(r *relaxation) bool {
+	defer func() { s.in.back = 0 }()
+	for range maxReserves {
+		s.refused = 0
+		if s.make(r) {
+			return true
+		}
+		if s.refused <= s.in.back || s.followed > max(maxFollowed, followedPlans*s.in.steps) {
+			return false
+		}
+		s.in.back = s.refused
+	}
+	return false
+}
+
+// make makes a plan of a relaxation and offers it.
+func (s *search) make(r *relaxation) bool {
 	c := r.afford(func(c *choice, l *load) bool { return s.in.holds(l) && s.in.sustains(c, l) })
 	if c == nil {
 		// no price tells what to leave out: begin with nothing that can be
@@ -262,18 +288,26 @@ func (s *search) offer(c *choice) bool {
 	if s.best != nil && c.saving <= s.best.saving {
 		return false
 	}
-	if l := s.in.loadOf(c); !s.in.holds(l) || !s.in.sustains(c, l) {
+	l := s.in.loadOf(c)
+	if !s.in.holds(l) || !s.in.sustains(c, l) {
 		return false
 	}
-	if s.in.p.PCIeGbps > 0 {
+	if s.in.p.PCIeGbps > 0 || s.returning {
+		s.followed += s.in.steps
 		x := s.in.cross(s.in.assignment(c).on)
-		if load := max(x.toHost, x.toNIC); load > s.in.p.PCIeGbps*(1+slack) {
-			if s.link == nil {
-				s.link = newPCIe(s)
-			}
-			if s.over == nil || load < s.overLoad {
-				s.over, s.overLoad = c, load
-			}
+		load := max(x.toHost, x.toNIC)
+		over := s.in.p.PCIeGbps > 0 && load > s.in.p.PCIeGbps*(1+slack)
+		slow := s.returning && !s.in.sustainsWith(x.back, c, l)
+		if (over || slow) && s.link == nil {
+			s.link = newPCIe(s)
+		}
+		if over && (s.over == nil || load < s.overLoad) {
+			s.over, s.overLoad = c, load
+		}
+		if slow {
+			s.refused = x.back
+		}
+		if over || slow {
 			return false
 		}
 	}
@@ -329,6 +363,32 @@ func SolveAll(p *Problem, o Options, strategies ...Strategy) ([]*Plan, error) {
 			return nil, fault.Inputf("strategy %q; the strategies are %v", x, Strategies)
 		}
 	}
+	u, err := unionOf(p)
+	if err != nil {
+		return nil, err
+	}
+	if u == nil {
+		return solveAll(p, o, strategies...)
+	}
+	plans, err := solveAll(u.p, o, strategies...)
+	if err != nil {
+		return nil, err
+	}
+	var relaxed *Plan
+	if !u.exact {
+		free := *p
+		free.Together = nil
+		if relaxed, err = Solve(&free, Cora, Options{}); err != nil {
+			return nil, err
+		}
+	}
+	for i, x := range plans {
+		plans[i] = u.expand(x, relaxed)
+	}
+	return plans, nil
+}
+
+func solveAll(p *Problem, o Options, strategies ...Strategy) ([]*Plan, error) {
 	in, err := prepare(p)
 	if err != nil {
 		return nil, err
@@ -384,13 +444,7 @@ func (s *search) plan(strategy Strategy, o Options) (*Plan, error) {
 		plan = found.judgeBest()
 	}
 	plan.Strategy = strategy
-	plan.Bound, plan.BoundProved = max(0, in.total-s.bound), s.proved
-	if plan.Feasible {
-		plan.Bound = min(plan.Bound, plan.Objective) // but for rounding it is
-		if plan.Objective > 0 {
-			plan.Gap = (plan.Objective - plan.Bound) / plan.Objective
-		}
-	}
+	plan.setBound(max(0, in.total-s.bound), s.proved)
 	plan.Plans = in.count()
 	return plan, nil
 }

@@ -24,11 +24,16 @@ type candidate struct {
 
 // settle makes a plan of the last look: groups whose classes gain from them
 // together, as far as memories, tables and rate allow, those that gain most for
-// their price first, then any other that fits. It offers the plan if PCIe
-// carries it.
+// their price first, then any other that fits. It offers the plan if PCIe carries it
+// and the NIC takes what comes back; until that is known, as many packets come
+// back as in the look.
 func (x *pcie) settle(r *relaxation) {
 	in := x.s.in
-	defer func(asked int) { x.budget -= predictionSteps * (in.asked - asked) }(in.asked)
+	defer func(asked int) {
+		x.budget -= predictionSteps * (in.asked - asked)
+		in.back = 0
+	}(in.asked)
+	in.back = x.back
 	s := &settling{in: in, t: x.t, c: newChoice(r.memory), load: in.newLoad()}
 	s.t.clear()
 	for b, m := range r.memory {
@@ -102,7 +107,9 @@ func (s *settling) drop(i candidate) {
 	s.t.set(i.b, s.group(i), onHost)
 }
 
-func (s *settling) carried() bool { return s.t.most() <= s.in.p.PCIeGbps*(1+slack) }
+func (s *settling) carried() bool {
+	return s.t.carried() && s.in.sustainsWith(s.t.back, s.c, s.load)
+}
 
 // untangle moves groups, those with least gain first, where that takes
 // crossings away: what did not fit may have left packets that cross more than
@@ -111,7 +118,7 @@ func (s *settling) untangle() bool {
 	changed := false
 	for _, i := range slices.Backward(s.list) {
 		before := s.t.most()
-		if before <= s.in.p.PCIeGbps {
+		if s.t.carried() {
 			return false
 		}
 		if s.on(i) {

@@ -64,7 +64,7 @@ func (in *instance) state() assignment {
 		block := &in.p.Blocks[b]
 		entries, _ := block.declared()
 		entries = max(entries, int64(block.Groups)*block.entries())
-		if block.MaxEntries > 0 && entries > block.MaxEntries ||
+		if int64(block.Groups) > block.mostGroups() || block.each == nil && block.MaxEntries > 0 && entries > block.MaxEntries ||
 			block.Table && in.p.TableEntries > 0 && table+entries > in.p.TableEntries {
 			continue
 		}
@@ -223,9 +223,7 @@ func (in *instance) budgets(memory []int) []int {
 		if block.Table && p.TableEntries > 0 && table > float64(p.TableEntries) {
 			n = min(n, float64(p.TableEntries)*float64(own)/table/float64(entries))
 		}
-		if block.MaxEntries > 0 {
-			n = min(n, float64(block.MaxEntries/entries))
-		}
+		n = min(n, float64(block.mostGroups()))
 		out[b] = int(n)
 	}
 	return out

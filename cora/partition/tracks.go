@@ -18,7 +18,8 @@ type tracks struct {
 	visits []int32 // classes by group
 	sides  []side  // by group
 
-	toHost, toNIC float64
+	toHost, toNIC float64 // Gb/s
+	back          float64 // Mpps to the NIC
 }
 
 func newTracks(in *instance) *tracks {
@@ -87,7 +88,7 @@ func (t *tracks) most() float64 { return max(t.toHost, t.toNIC) }
 
 // recount follows all classes anew.
 func (t *tracks) recount() {
-	t.toHost, t.toNIC = 0, 0
+	t.toHost, t.toNIC, t.back = 0, 0, 0
 	for i := range t.in.p.Classes {
 		t.count(i, 1)
 	}
@@ -116,13 +117,20 @@ func (t *tracks) count(i int, sign float64) {
 	if path.End == ToHost && !atHost {
 		toHost++
 	}
-	load := sign * gbps(c.Mpps*t.in.scale, c.Bytes)
+	mpps := sign * c.Mpps * t.in.scale
+	load := gbps(mpps, c.Bytes)
 	t.toHost += float64(toHost) * load
 	t.toNIC += float64(toNIC) * load
+	t.back += float64(toNIC) * mpps
+}
+
+// carried reports whether PCIe can carry what must cross.
+func (t *tracks) carried() bool {
+	return t.in.p.PCIeGbps == 0 || t.most() <= t.in.p.PCIeGbps*(1+slack)+slack
 }
 
 // set decides, or forgets, the side of a group, and reports whether PCIe can
-// still carry what must cross. A nil receiver is a PCIe without limit.
+// still carry what must cross. A nil receiver follows nothing.
 func (t *tracks) set(b, g int, to side) bool {
 	if t == nil {
 		return true
@@ -145,5 +153,5 @@ func (t *tracks) set(b, g int, to side) bool {
 			last = i
 		}
 	}
-	return t.most() <= t.in.p.PCIeGbps*(1+slack)+slack
+	return t.carried()
 }

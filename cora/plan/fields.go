@@ -99,6 +99,9 @@ func (m *fieldMap) extract(in *ir.Instr, at place) place {
 			valid = d.Var
 		}
 	}
+	if len(fields) == 0 {
+		return at // what the hardware puts before the packet
+	}
 	layer, known := layerOf(fields, bits, at)
 	offset := 0
 	next := place{layer: layer}

@@ -19,6 +19,9 @@ const lockBytes = 4
 // count as their commands, as in a lock-free program; that no element is asked
 // for more than its lock sustains is a condition on flow groups (MaxGroupMpps),
 // as in section 5.3 of the Cora paper.
+//
+// A packet that comes back from the host is forwarded a second time: the base
+// program's work is done again (model.Options.Returns), the blocks' is not.
 type nic struct {
 	m        *model.Model
 	mix      *frontend.Mix
@@ -30,9 +33,10 @@ type nic struct {
 }
 
 // Predict is the predictor of a partition.Problem.
-func (n *nic) Predict(use []partition.Use) (float64, string, error) {
-	p := n.program(use)
-	x, err := n.m.Predict(*p, n.traffic, n.options)
+func (n *nic) Predict(use []partition.Use, returns float64) (float64, string, error) {
+	o := n.options
+	o.Returns = returns
+	x, err := n.m.Predict(*n.program(use), n.traffic, o)
 	return x.Mpps, x.Bottleneck, err
 }
 
