@@ -59,6 +59,9 @@ func NewHost(o Options, entries uint32) *Host {
 // Phase of a flow.
 func (h *Host) Phase(flow uint32) Phase { return h.phase[flow] }
 
+// Epoch is the number of a flow's last migration.
+func (h *Host) Epoch(flow uint32) uint16 { return h.epoch[flow] }
+
 // Value is the host's copy of an entry's data; see NIC.Value.
 func (h *Host) Value(entry uint32) uint64 { return h.value[entry] }
 

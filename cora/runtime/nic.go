@@ -46,6 +46,9 @@ func NewNIC(o Options, entries uint32) *NIC {
 // State of an entry.
 func (n *NIC) State(entry uint32) State { return n.state[entry] }
 
+// Epoch is the number of the last migration that an entry took part in.
+func (n *NIC) Epoch(entry uint32) uint16 { return n.epoch[entry] }
+
 // Value is an entry's data: how many packets were served on it, as far as this
 // copy knows.
 func (n *NIC) Value(entry uint32) uint64 { return n.value[entry] }
