@@ -15,6 +15,7 @@ import (
 
 	// Boards' drivers and papers' figures register themselves.
 	_ "nicprof/experiments/cora"
+	_ "nicprof/experiments/snic"
 	_ "nicprof/microbench/bluefield"
 	_ "nicprof/microbench/host"
 	_ "nicprof/microbench/netif"
