@@ -27,6 +27,9 @@ type outcome struct {
 func (r *Result) executedAt(i int) *executed {
 	x := &executed{r: r, at: i}
 	code := r.Program.Code
+	if in := code[i]; in.Op == ir.Emit { // only a valid header matters
+		x.learn(outcome{in.Args[0], i, true})
+	}
 	for to := i; ; to = r.flow.dom[to] {
 		x.done = append(x.done, to)
 		from := r.flow.dom[to]

@@ -555,10 +555,9 @@ func (t *tracer) piece(defs []int, at traced) Group {
 		brought := at.v.Kind == ir.HeaderField || at.v.Kind == ir.Intrinsic
 		switch {
 		case d == entry && brought || d != entry && at.v.Kind == ir.HeaderField && t.r.Program.Code[d].Op == ir.Extract && t.r.carried(d, at.v) == nil:
-			if !original { // one header of several paths through the parser
-				all = append(all, whole)
+			if !original && !t.overwritten(d, defs, at.instr) { // one header of several paths through the parser
+				all, original = append(all, whole), true
 			}
-			original = true
 		case d == entry && at.v.Kind == ir.Validity || d != entry && at.v.Kind == ir.Validity && t.r.Program.Code[d].Op == ir.Extract:
 			initial = true
 		case d == entry:
