@@ -2,6 +2,8 @@ package snic_test
 
 import (
 	"math"
+	"slices"
+	"sync"
 	"testing"
 
 	"nicprof/board"
@@ -9,14 +11,25 @@ import (
 	"nicprof/sim"
 )
 
-// load returns a copy of a board of the catalogue that a test may change.
-func load(t testing.TB, name string) *board.Board {
+var boards sync.Map // by name
+
+// load returns a copy of a board of the catalogue, whose numbers a test may
+// change.
+func load(t tester, name string) *board.Board {
 	t.Helper()
-	b, err := board.Load(name)
-	if err != nil {
-		t.Fatal(err)
+	b, ok := boards.Load(name)
+	if !ok {
+		loaded, err := board.Load(name)
+		must(t, err)
+		b, _ = boards.LoadOrStore(name, loaded)
 	}
-	return b
+	own := *b.(*board.Board)
+	if own.FPGA != nil {
+		f := *own.FPGA
+		f.Stages = slices.Clone(f.Stages)
+		own.FPGA = &f
+	}
+	return &own
 }
 
 // alternating returns n NTs of 16 and 32 cycles in turn.
@@ -29,7 +42,7 @@ func alternating(n int) []snic.NT {
 }
 
 // wide returns the board with more regions than the 4 that it is taken to have.
-func wide(t testing.TB) *board.Board {
+func wide(t tester) *board.Board {
 	b := load(t, "snic")
 	b.FPGA.Regions.Count.Value = 8
 	return b

@@ -9,6 +9,9 @@ import (
 // none is no packet, no flow, no route.
 const none = -1
 
+// never is longer than any run, and may be added to its times.
+const never = 1 << 61
+
 // Board is one run of the emulated board.
 type Board struct {
 	kernel  *sim.Kernel
@@ -58,7 +61,8 @@ type kind struct {
 type region struct {
 	name       string
 	state      RegionState
-	generation int32 // of the chain
+	generation int32 // of chain, the last one launched
+	installed  int32 // generation of tasks, those that run
 	chain      []int
 	tasks      []task
 	queue      sim.Line[int32]  // headers that wait for credits
@@ -113,12 +117,13 @@ type flow struct {
 	replayed    int
 	gaps, sizes *sim.Stream
 
-	rx      sim.Line[waiter]
-	rxBytes int
-	state   state
-	wake    int64    // counts wakings; events of older ones are stale
-	perByte float64  // ps, of the token bucket
-	free    sim.Time // when the bucket has paid for what entered
+	rx        sim.Line[waiter]
+	rxBytes   int
+	state     state
+	throttled bool     // the first packet had to wait for tokens
+	wake      int64    // counts wakings; events of older ones are stale
+	perByte   float64  // ps, of the token bucket
+	free      sim.Time // when the bucket has paid for what entered
 }
 
 // waiter is a packet at the port.
@@ -198,8 +203,8 @@ func (b *Board) run() {
 			b.arrive(b.flows[e.Actor], e.Arg)
 		case kTokens:
 			if f := b.flows[e.Actor]; f.wake == e.Arg && f.state == waiting {
-				f.state = idle
-				b.arm(f)
+				f.state = queued
+				b.ready.Push(f.uid)
 				b.enter()
 			}
 		case kBus:
@@ -218,11 +223,11 @@ func (b *Board) run() {
 		case kDone:
 			b.taskDone(e.Actor, int(e.Arg))
 		case kYield:
-			if int32(e.Arg) == b.regions[e.Actor].generation {
+			if int32(e.Arg) == b.regions[e.Actor].installed {
 				b.giveCredits(e.Actor)
 			}
 		case kCredit:
-			if g := &b.regions[e.Actor]; int32(e.Arg>>8) == g.generation {
+			if g := &b.regions[e.Actor]; int32(e.Arg>>8) == g.installed {
 				g.tasks[e.Arg&0xff].credits++
 				b.grant(e.Actor)
 			}
@@ -257,7 +262,7 @@ func (b *Board) nextArrival(f *flow) {
 	if !f.load.Paced {
 		gap *= f.gaps.ExpFloat64()
 	}
-	b.kernel.After(sim.Time(gap), kArrive, f.uid, f.offer)
+	b.kernel.After(sim.Time(min(gap, float64(never))), kArrive, f.uid, f.offer)
 }
 
 // arrive takes the packets that arrive now.
@@ -283,7 +288,7 @@ func (b *Board) receive(f *flow, bytes int32) {
 	f.Offered.add(bytes)
 	if f.rx.Len() > 0 && f.rxBytes+int(bytes) > b.rxBytes {
 		cause := DropIngress
-		if f.state == waiting {
+		if f.throttled {
 			cause = DropThrottle
 		}
 		f.Dropped[cause]++
@@ -302,10 +307,10 @@ func (b *Board) arm(f *flow) {
 	switch {
 	case f.rx.Len() == 0:
 	case b.Now() >= f.free:
-		f.state = queued
+		f.state, f.throttled = queued, false
 		b.ready.Push(f.uid)
 	default:
-		f.state = waiting
+		f.state, f.throttled = waiting, true
 		if f.wake++; f.free < math.MaxInt64 {
 			b.kernel.At(f.free, kTokens, f.uid, f.wake)
 		}
@@ -503,10 +508,10 @@ func (b *Board) giveBackCredit(r int32, i int) {
 	now := b.Now()
 	if g.returning.Len() == 0 {
 		if g.port.Free() <= now || b.yield == 0 {
-			b.kernel.After(b.giveBack, kCredit, r, int64(g.generation)<<8|int64(i))
+			b.kernel.After(b.giveBack, kCredit, r, int64(g.installed)<<8|int64(i))
 			return
 		}
-		b.kernel.At(min(g.port.Free()+1, now+b.yield), kYield, r, int64(g.generation))
+		b.kernel.At(min(g.port.Free()+1, now+b.yield), kYield, r, int64(g.installed))
 	}
 	g.returning.Push(credit{int32(i), now + b.yield})
 }
@@ -519,11 +524,11 @@ func (b *Board) giveCredits(r int32) {
 	for g.returning.Len() > 0 {
 		c := g.returning.Front()
 		if now < c.until && now < g.port.Free() {
-			b.kernel.At(min(g.port.Free()+1, c.until), kYield, r, int64(g.generation))
+			b.kernel.At(min(g.port.Free()+1, c.until), kYield, r, int64(g.installed))
 			return
 		}
 		g.returning.Pop()
-		b.kernel.After(b.giveBack, kCredit, r, int64(g.generation)<<8|int64(c.position))
+		b.kernel.After(b.giveBack, kCredit, r, int64(g.installed)<<8|int64(c.position))
 	}
 }
 
@@ -564,7 +569,7 @@ func (b *Board) taskDone(h int32, i int) {
 	} else {
 		p := hd.packet
 		b.freeHeader(h)
-		b.joined(p, b.skip*sim.Time(len(g.chain)-i-1))
+		b.joined(p, b.skip*sim.Time(len(g.tasks)-i-1))
 	}
 	if g.inside--; g.inside == 0 && g.state == Configuring {
 		b.configure(r)
@@ -669,7 +674,7 @@ func (b *Board) configure(r int32) {
 func (b *Board) install(r int32, chain []int) {
 	g := &b.regions[r]
 	g.past += g.busy(b.Now())
-	g.chain = chain
+	g.chain, g.installed = chain, g.generation
 	g.port, g.returning = sim.Server{}, sim.Line[credit]{}
 	g.tasks = make([]task, len(chain))
 	for i, k := range chain {
