@@ -50,7 +50,7 @@ func schemeLatencies(ctx context.Context, env experiments.Env, schemes []scheme)
 
 // draw adds a line a scheme and the published points.
 func draw(res *report.Result, claims experiments.Claims, schemes []scheme, latency [][]float64) report.Panel {
-	p := report.Panel{X: report.Axis{Label: "NTs"}, Y: report.Axis{Label: "latency without PHY and MAC", Unit: "us"}}
+	p := report.Panel{X: report.Axis{Label: "NTs", Min: 1.5, Max: 7.5}, Y: report.Axis{Label: "latency without PHY and MAC", Unit: "us"}}
 	for i, s := range schemes {
 		line := report.Series{Name: s.name, Style: s.style}
 		for k, n := range chainLengths {

@@ -148,15 +148,15 @@ func (r rig) alone() (sim.Time, error) {
 	return l.Mean(), nil
 }
 
-// saturated returns the rate of packets of so many bytes, back to back, and
-// their passes through the scheduler, once the board has settled.
+// saturated returns the rate of packets back to back, and their passes through
+// the scheduler, once the board has settled for as long as it is then watched.
 func (r rig) saturated(l emu.Load, over sim.Time) (gbps, mpps, passes float64, err error) {
 	l.Saturate = true
 	b, err := r.start(l)
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	b.Run(over / 5)
+	b.Run(over)
 	f := b.Flow(0)
 	served, before := f.Served, f.Passes
 	b.Run(b.Now() + over)
@@ -174,7 +174,7 @@ func facebook() (*traffic.Sizes, error) {
 	return s.Packets(), nil
 }
 
-// at scales a time with the figure's scale.
+// span chooses a time by the figure's scale.
 func span(env experiments.Env, quick, full sim.Time) sim.Time {
 	if env.Scale == experiments.Full {
 		return full
