@@ -23,6 +23,7 @@ type flow struct {
 	dom     []int    // by instruction: its immediate dominator
 	post    []int    // by instruction: its immediate post-dominator
 	uses    [][]use  // by instruction
+	second  map[int][]*ir.Var
 }
 
 // gate is one way of a branch that decides whether an instruction is executed.
@@ -56,6 +57,7 @@ func newFlow(p *ir.Program) *flow {
 	}
 	f.controlDependences()
 	f.reachingDefinitions()
+	f.second = f.carry()
 	return f
 }
 

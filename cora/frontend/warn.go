@@ -69,6 +69,7 @@ func (r *Result) warn() {
 		}
 	}
 	r.warnFlowCache()
+	r.warnAgain()
 	for _, o := range r.Program.Objects {
 		if o.Kind == ir.Table && !o.SizeDeclared && !o.ConstEntries && len(o.Keys) > 0 {
 			r.warnf(o.Pos, "table %s declares no size; nfp4build then makes room for %d entries", r.Name(o), tableDefault)
@@ -294,5 +295,25 @@ func (r *Result) warnFlowCache() {
 	if len(where) > 0 {
 		r.warnf(first, "the way of a packet depends on %s (%s): a flow cache would repeat the first packet's way; build with --disable-component flowcache",
 			strings.Join(registers, ", "), strings.Join(where, ", "))
+	}
+}
+
+// warnAgain tells of values that are assumed of packets which come a second time.
+func (r *Result) warnAgain() {
+	for _, in := range r.Program.Code {
+		vars := r.flow.second[in.ID]
+		if len(vars) == 0 {
+			continue
+		}
+		const most = 4
+		var names []string
+		for _, v := range vars[:min(len(vars), most)] {
+			names = append(names, v.Name)
+		}
+		if more := len(vars) - most; more > 0 {
+			names = append(names, fmt.Sprintf("%d more", more))
+		}
+		r.warnf(in.Pos, "a packet may come again from here (%s): which values it then has of %s is not followed; any that the program gives them are taken as possible",
+			in.Name, strings.Join(names, ", "))
 	}
 }

@@ -268,14 +268,18 @@ func (b *binder) other(c *extern, like *ir.Instr) value {
 	var in *ir.Instr
 	var args []*ir.Expr
 	var outs []ir.Def
+	of := ""
 	for k, p := range c.fn.Params {
 		v := c.arg(k)
 		if v == nil {
 			continue
 		}
 		if p.Dir != syntax.Out {
-			switch v.(type) {
+			switch v := v.(type) {
 			case *scalar, *aggregate, *text, *actionSym:
+				if a, ok := v.(*aggregate); ok && known(a.t) {
+					of = name(a.t)
+				}
 				if es := exprs(v); len(es) > 0 {
 					args = append(args, es...)
 				} else {
@@ -293,7 +297,7 @@ func (b *binder) other(c *extern, like *ir.Instr) value {
 		outs = append(defs(result), outs...)
 	}
 	in = b.emit(like.Op, c.pos)
-	in.Name, in.Args, in.Defs, in.Object, in.Index = like.Name, args, outs, like.Object, like.Index
+	in.Name, in.Args, in.Defs, in.Object, in.Index, in.Type = like.Name, args, outs, like.Object, like.Index, of
 	in.Algorithm, in.Base, in.Max = like.Algorithm, like.Base, like.Max
 	if c.inst != nil && in.Object == nil {
 		in.Object = c.inst.obj

@@ -69,6 +69,7 @@ type field struct {
 	name string
 	t    typ
 	flow bool
+	kept bool
 }
 
 func (t *bitsType) String() string {
@@ -338,7 +339,7 @@ func (b *binder) fields(c *composite, decl *syntax.CompositeDecl, sc *scope) {
 		}
 		seen[f.Name] = true
 		t := b.bounded(b.resolve(f.Type, sc), f.Pos)
-		c.fields = append(c.fields, field{f.Name, t, isFlow(f.Annotations)})
+		c.fields = append(c.fields, field{f.Name, t, isFlow(f.Annotations), f.Annotations.Find("field_list") != nil})
 		if c.kind == syntax.HeaderUnion {
 			c.size = max(c.size, bits(t))
 		} else {

@@ -166,6 +166,11 @@ func (b *binder) storage(t typ, name string, kind ir.VarKind, header string, flo
 		}
 		for _, f := range x.fields {
 			v := b.storage(f.t, name+"."+f.name, kind, inner, f.flow)
+			if f.kept {
+				for _, s := range scalars(v) {
+					s.e.Var.Kept = true
+				}
+			}
 			if h, ok := v.(*aggregate); ok && x.kind == syntax.HeaderUnion {
 				h.union = a
 			}

@@ -55,6 +55,10 @@ type Var struct {
 	// FlowGroup marks a flow group identifier: its type is named FlowGroupID
 	// or FlowID, or it carries @flow_group / @FlowGroupID.
 	FlowGroup bool
+
+	// Kept marks a field of a field list (@field_list), which a clone or a
+	// packet that passes again may keep.
+	Kept bool
 }
 
 // ObjectKind is the kind of a stateful object.
@@ -170,7 +174,7 @@ type Instr struct {
 	Algorithm string // HashOp, Checksum: crc16, crc32, identity, csum16, …
 	Base, Max *Expr  // HashOp: lowest value and range; nil when the full range
 	Header    string // Extract, Emit, SetValid, SetInvalid
-	Type      string // Extract, Emit: the header's type
+	Type      string // Extract, Emit: the header's type; Extern: that of an argument that is a header or struct
 
 	Stage   int    // index into Program.Stages
 	Control string // name of the innermost parser or control instance
