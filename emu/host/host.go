@@ -118,8 +118,8 @@ func (l *Link) Dropped(d Direction) int64 { return l.ways[d].dropped }
 type Owner interface {
 	// Serve returns the time of a core for a packet that it begins now.
 	Serve(core int, packet int64) sim.Time
-	// Done gets a packet when the burst that it was in has been sent.
-	Done(core int, packet int64)
+	// Sent gets a packet when the burst that it was in has been sent.
+	Sent(core int, packet int64)
 }
 
 // Burst is the packets that a core takes from its ring at once, as DPDK's
@@ -224,7 +224,7 @@ func (c *Cores) Handle(ev sim.Event) {
 		return
 	}
 	for k := range x.n {
-		c.owner.Done(i, x.burst[k])
+		c.owner.Sent(i, x.burst[k])
 	}
 	c.poll(i)
 }
