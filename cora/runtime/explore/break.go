@@ -18,6 +18,7 @@ const (
 	HalfPair            // the halves of a pair move on their own
 	NoEpochs            // nobody numbers migrations: each message is obeyed as it comes
 	ForgetsData         // an evicted entry's data is gone once its echo was sent
+	NoRepeat            // packets that come back and forth do not make the host repeat its command
 )
 
 var breaks = []struct{ name, text string }{
@@ -30,6 +31,7 @@ var breaks = []struct{ name, text string }{
 	{"half-pair", "the two entries of a connection move one by one"},
 	{"no-epochs", "migrations have no numbers: a message is obeyed whenever it comes"},
 	{"forgets-data", "the NIC forgets an evicted entry's data once the echo with it was sent"},
+	{"no-repeat", "the host does not repeat its command every so many packets of an unacknowledged flow"},
 }
 
 func (b Break) String() string { return breaks[b].name }

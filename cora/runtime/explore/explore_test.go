@@ -36,8 +36,9 @@ func TestEachStepIsNeeded(t *testing.T) {
 		{"its load counter says 0", "served on the host, leaves by the wire"},
 		{"are a pair, but to_cpu and valid on the NIC", "the host starts to evict flow 0"},
 		{"the host's live copy says 0", "the echo of EVICT of entry 0, migration 1 is lost"},
+		{"circle of steps", "OFFLOAD of entry 0, migration 1 is lost"},
 		{"the NIC's live copy says 0", "the echo of OFFLOAD of entry 0, migration 2 is lost"},
-		{"is orphaned: to_nic on the NIC, remote on the host", "is doubled"},
+		{"is on the host, but its entry on the NIC is to_cpu for ever", "is doubled"},
 		{"the NIC's live copy says 0", "the host sends OFFLOAD of entry 0, migration 1 again"},
 	}
 	for i, b := range Broken() {

@@ -13,6 +13,8 @@ func Standard(full bool) []Bounds {
 		{Name: "all that goes wrong with messages", Entries: 1, Room: 1, Packets: 2, Moves: 2, OnNIC: 2, Lose: 1, Duplicate: 1, Delay: 1, Repeat: 1, RepeatEvery: 2},
 		{Name: "two new flows, room for one, a failing write", Entries: 2, Room: 1, Slots: 2, Packets: 2, Moves: 2, OnNIC: 2, Write: 1, RepeatEvery: 2},
 		{Name: "two new flows, a slot for one", Entries: 2, Room: 1, Slots: 1, Packets: 2, Moves: 2, OnNIC: 2, RepeatEvery: 2},
+		{Name: "two new flows, room for one, a loss", Entries: 2, Room: 1, Slots: 2, Packets: 1, Moves: 2, OnNIC: 2, Lose: 1, RepeatEvery: 2},
+		{Name: "a refused offer comes again", Entries: 1, Start: OnHost, Room: 1, Packets: 2, Moves: 2, OnNIC: 2, Duplicate: 1, Write: 1, RepeatEvery: 2},
 		{Name: "a lost packet, a failing write", Entries: 1, Start: OnHost, Room: 1, Packets: 3, Moves: 3, OnNIC: 2, Lose: 1, LosePacket: 1, Write: 1, RepeatEvery: 2},
 	}
 	if !full {
@@ -40,13 +42,14 @@ func Broken() []Bounds {
 	two.Entries, two.Room = 2, 2
 	pair.Entries, pair.Room, pair.Pairs = 2, 2, true
 	lossy.Lose = 1
+	bounce := Bounds{Entries: 1, Room: 1, Packets: 1, OnNIC: 2, Lose: 1}
 	lost, doubled, repeated := one, one, one
 	lost.Moves, lost.Lose = 2, 1
 	doubled.Moves, doubled.Duplicate = 2, 1
 	repeated.Start, repeated.Repeat = OnHost, 1
 	return []Bounds{
 		of(one, "", NoFreeze), of(one, "", NoFirstEcho), of(one, "", NoSecondEcho), of(one, "", EchoOvertakes),
-		of(two, "", CounterMoves), of(pair, "", HalfPair), of(lossy, "", ForgetsData),
+		of(two, "", CounterMoves), of(pair, "", HalfPair), of(lossy, "", ForgetsData), of(bounce, "", NoRepeat),
 		of(lost, "an echo is lost", NoEpochs), of(doubled, "a message is doubled", NoEpochs), of(repeated, "a command is repeated early", NoEpochs),
 	}
 }

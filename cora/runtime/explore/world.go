@@ -191,8 +191,9 @@ func (w *world) arrive(i item) {
 		return
 	}
 	e, f := uint32(i.p.entry), uint32(int(i.p.entry)/w.b.width())
+	repeats := w.host.Repeats
 	v, m, send := w.host.Packet(e, i.tag)
-	if send {
+	if send && (w.b.Break != NoRepeat || w.host.Repeats == repeats) {
 		w.send(m)
 	}
 	switch v {
@@ -259,9 +260,13 @@ func (w *world) check() {
 	if w.failure != "" {
 		return
 	}
-	used := 0
+	used, keys := 0, 0
 	for e := range uint32(w.b.Entries) {
-		if s := w.nic.State(e); s >= runtime.Valid {
+		s := w.nic.State(e)
+		if s != runtime.Absent {
+			keys++
+		}
+		if s >= runtime.Valid {
 			used++
 		}
 		f := e / uint32(w.b.width())
@@ -291,6 +296,9 @@ func (w *world) check() {
 	if used > w.b.Room {
 		w.fail("%d entries on a NIC with room for %d", used, w.b.Room)
 	}
+	if slots := int(w.b.options().Slots); keys > slots {
+		w.fail("%d keys in a table of %d slots", keys, slots)
+	}
 	for g := range uint32(groups) {
 		left := uint64(0)
 		for e := range uint32(w.b.Entries) {
@@ -314,8 +322,16 @@ func (w *world) quiet() {
 		w.fail("stuck: %s is held by the host for ever", p)
 	}
 	for f := range uint32(w.b.flows()) {
-		if w.host.Pending(f) {
-			w.fail("stuck: flow %d is %v for ever", f, w.host.Phase(f))
+		s, p := w.nic.State(f*uint32(w.b.width())), w.host.Phase(f)
+		switch {
+		case w.host.Pending(f):
+			w.fail("stuck: flow %d is %v for ever", f, p)
+		case p == runtime.Serving && s == runtime.Initial && int(w.left.losePacket) < w.b.LosePacket:
+			// its next packet will tell the host
+		case p == runtime.Serving && s != runtime.Invalid && s != runtime.Absent:
+			w.fail("flow %d is on the host, but its entry on the NIC is %v for ever", f, s)
+		case p == runtime.Remote && s != runtime.Valid:
+			w.fail("flow %d is on the NIC, but its entry there is %v for ever", f, s)
 		}
 	}
 }
