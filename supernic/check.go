@@ -114,6 +114,7 @@ func (s *Scenario) checkDAGs(found *config.Findings) {
 		found.Add("dags", "none; expected dags: [{name: a, user: u1, ingress_gbps: 10, nodes: [nt1]}]")
 	}
 	s.graphs = make([]graph, len(s.DAGs))
+	sum := 0.0
 	for i, d := range s.DAGs {
 		path := fmt.Sprintf("dags[%d]", i)
 		switch first := s.dag(d.Name); {
@@ -129,6 +130,9 @@ func (s *Scenario) checkDAGs(found *config.Findings) {
 		}
 		if !(d.IngressGbps >= 0 && d.IngressGbps <= maxGbps) {
 			found.Add(path+".ingress_gbps", "%v; expected the Gb/s to guarantee, 0 or more", d.IngressGbps)
+		} else if sum += d.IngressGbps; sum > s.Platform.LinkGbps*(1+areaSlack) && sum-d.IngressGbps <= s.Platform.LinkGbps {
+			found.Add(path+".ingress_gbps", "%v Gb/s cannot be guaranteed: with those of the DAGs before it is %v, the port has %v; lower some (what is above is served as best can be)",
+				d.IngressGbps, sum, s.Platform.LinkGbps)
 		}
 		if !(d.DeployUS >= 0 && d.DeployUS < s.DurationUS) {
 			found.Add(path+".deploy_us", "%v; expected a time within the %v µs of duration_us", d.DeployUS, s.DurationUS)

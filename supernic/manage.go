@@ -56,9 +56,18 @@ type region struct {
 	owner int   // user whose NTs that are not shareable run here, -1 if there are none
 	dags  []int // that use it
 	next  []int // chain to launch when drained
+	then  []int // chain to launch when that one serves
 	ready sim.Time
 	since sim.Time // serving: when it began; kept: when it was given up
 	over  sim.Time // how long an NT has been overloaded
+}
+
+// coming returns the chain that serves or will serve next.
+func (r *region) coming() []int {
+	if r.state == draining {
+		return r.next
+	}
+	return r.chain
 }
 
 // leg is a branch of a DAG's route: NTs in order, and the regions that run them,
@@ -85,9 +94,12 @@ type tenant struct {
 	under    sim.Time // how long its base would have done
 	limit    float64  // Gb/s of ingress
 	limited  bool
+	eased    sim.Time // how long it has had all that it was offered
+	cycles   int      // of its plan
 }
 
-// Choice is why a DAG runs as it does.
+// Choice is why a DAG runs as it does, or, with DAG -1, what the space step
+// gives to all.
 type Choice struct {
 	At  sim.Time
 	DAG int
@@ -106,13 +118,16 @@ type manager struct {
 	scaled  []sim.Time // by NT: when an instance was given up last
 	events  []Event
 	choices []Choice
+	changed bool  // the way of some DAG
 	err     error // of the data plane
+
+	unspaced bool // a DAG was launched or descheduled since the last space step
 }
 
 const never = sim.Time(math.MinInt64 / 2)
 
 func newManager(s *Scenario, p plane) *manager {
-	m := &manager{s: s, plane: p, regions: make([]region, s.Platform.Regions), port: never}
+	m := &manager{s: s, plane: p, regions: make([]region, s.Platform.Regions), port: never, changed: true}
 	for i := range m.regions {
 		m.regions[i].owner = -1
 	}
@@ -147,6 +162,11 @@ func (m *manager) why(t *tenant, format string, a ...any) {
 
 // isolated says that no chain is shared between users.
 func (m *manager) isolated() bool { return m.s.Policy.Fairness != "snic" }
+
+// instances says that a chain may run in several regions at once.
+func (m *manager) instances() bool {
+	return m.s.Policy.Parallelism == "auto" || m.s.Policy.Parallelism == "instance"
+}
 
 // ntGbps returns the rate of an NT: its own, and one packet every II cycles.
 func (m *manager) ntGbps(nt int) float64 { return m.s.NTs[nt].Gbps }
@@ -206,8 +226,7 @@ func (m *manager) running(t *tenant) []running {
 		}
 		c := running{region: i, chain: r.chain, usable: make([]bool, len(r.chain)), spare: m.loads(i, m.due), text: m.whose(r)}
 		for k, nt := range r.chain {
-			c.usable[k] = r.owner == t.user || m.s.NTs[nt].Shareable && (r.owner < 0 || !m.isolated()) ||
-				!m.s.NTs[nt].Shareable && own && r.owner < 0
+			c.usable[k] = m.s.NTs[nt].Shareable || own && (r.owner < 0 || r.owner == t.user)
 			c.spare[k] = m.ntGbps(nt) - c.spare[k]
 		}
 		found = append(found, c)
@@ -244,19 +263,20 @@ func (m *manager) spaces() []int {
 	return append(found, cached...)
 }
 
-// held returns the regions that a user's DAGs take, those he shares in parts.
+// held returns how much of regions a user's DAGs take of his share.
 func (m *manager) held(user int) float64 {
 	sum := 0.0
-	for i := range m.regions {
-		r := &m.regions[i]
-		own := 0
-		for _, d := range r.dags {
-			if m.tenants[d].user == user {
-				own++
-			}
+	for i := range m.tenants {
+		t := &m.tenants[i]
+		if t.user != user {
+			continue
 		}
-		if own > 0 {
-			sum += float64(own) / float64(len(r.dags))
+		for _, stage := range t.legs {
+			for _, l := range stage {
+				for _, r := range l.regions {
+					sum += fills(m.s.NTs, m.regions[r].chain, m.due(t)/float64(len(l.regions)), m.isolated())
+				}
+			}
 		}
 	}
 	return sum
@@ -278,10 +298,9 @@ func (m *manager) planFor(t *tenant, spaces int) *Plan {
 		graph: &m.s.graphs[t.dag], nts: m.s.NTs, area: m.s.Platform.RegionArea, regions: len(m.regions),
 		pass: m.s.Platform.PassCycles, skip: m.s.Platform.SkipCycles, everyNT: p.Scheduler == "panic",
 		parallel: p.Parallelism == "auto" || p.Parallelism == "dag",
-		demand:   m.due(t), running: m.running(t),
+		demand:   m.due(t), lonely: m.isolated(), running: m.running(t),
 	}
-	left := int(math.Floor(m.share(t.user) - m.held(t.user) + areaSlack))
-	return pl.plan(spaces, left)
+	return pl.plan(spaces, m.share(t.user)-m.held(t.user))
 }
 
 // deploy launches a DAG into regions that nobody uses, if there are enough, before
@@ -335,31 +354,20 @@ func (p *Plan) uses(region int) bool {
 // apply gives a DAG the regions of its plan, new ones out of spaces.
 func (m *manager) apply(t *tenant, plan *Plan, spaces []int) {
 	t.legs = make([][]leg, len(plan.Stages))
-	instances := m.s.Policy.Parallelism == "auto" || m.s.Policy.Parallelism == "instance"
-	later := plan.New // regions that this plan still needs
 	for i, stage := range plan.Stages {
 		for _, b := range stage {
-			l := leg{nts: b.NTs}
-			if b.Region != New {
-				l.regions = []int{b.Region}
-				m.join(t, b.Region)
-				t.legs[i] = append(t.legs[i], l)
-				continue
+			at := b.Region
+			if at != New {
+				m.join(t, at)
+			} else {
+				at, spaces = spaces[0], spaces[1:]
+				m.start(t, at, b.NTs)
 			}
-			for later--; ; {
-				l.regions = append(l.regions, spaces[0])
-				m.start(t, spaces[0], b.NTs)
-				spaces = spaces[1:]
-				gbps, want := m.chainGbps(b.NTs), m.s.DAGs[t.dag].IngressGbps
-				if !instances || float64(len(l.regions))*gbps >= want || len(spaces) <= later {
-					break
-				}
-				m.why(t, "another instance of %s in region %d: one does %v Gb/s of the %v guaranteed", chainText(m.s.NTs, b.NTs), spaces[0], gbps, want)
-			}
-			t.legs[i] = append(t.legs[i], l)
+			t.legs[i] = append(t.legs[i], leg{nts: b.NTs, regions: []int{at}})
 		}
 	}
-	t.base = t.legs
+	t.base, t.cycles = t.legs, plan.Cycles
+	m.changed, m.unspaced = true, true
 	m.bind(t)
 }
 
@@ -423,7 +431,8 @@ func (m *manager) displace(plan *Plan, n int) []int {
 	busy := map[int]float64{}
 	for i := range m.regions {
 		r := &m.regions[i]
-		if r.state != serving || m.now-r.since < m.s.Platform.Monitor || plan.uses(i) {
+		unbound := func(d int) bool { return !m.tenants[d].bound }
+		if r.state != serving || m.now-r.since < m.s.Platform.Monitor || plan.uses(i) || slices.ContainsFunc(r.dags, unbound) {
 			continue
 		}
 		for k, load := range m.loads(i, func(t *tenant) float64 { return t.smooth }) {
@@ -445,19 +454,42 @@ func (m *manager) displace(plan *Plan, n int) []int {
 	})
 	found = found[:n]
 	for _, i := range found {
-		r := &m.regions[i]
-		var only *tenant
-		if len(r.dags) == 1 {
-			only = &m.tenants[r.dags[0]]
-		}
-		m.event(EventSwitch, r.chain, i, only)
-		for _, d := range slices.Clone(r.dags) {
-			m.leave(&m.tenants[d])
-		}
-		// What it serves still ends; what comes waits at the port.
-		*r = region{state: draining, chain: r.chain, owner: -1}
+		m.drain(i)
 	}
 	return found
+}
+
+// drain stops the chain of a region. What it serves still ends; what comes for
+// its DAGs waits at the port.
+func (m *manager) drain(i int) {
+	r := &m.regions[i]
+	var only *tenant
+	if len(r.dags) == 1 {
+		only = &m.tenants[r.dags[0]]
+	}
+	m.event(EventSwitch, r.chain, i, only)
+	for _, d := range slices.Clone(r.dags) {
+		m.leave(&m.tenants[d])
+	}
+	*r = region{state: draining, chain: r.chain, owner: -1}
+}
+
+// operate configures a region with a chain because the operator says so.
+func (m *manager) operate(i int, chain []int) {
+	r := &m.regions[i]
+	switch r.state {
+	case serving:
+		m.drain(i)
+		r.next = chain
+	case free, kept:
+		*r = region{owner: -1}
+		m.configure(i, chain, 0, nil)
+		if r.state == serving {
+			r.state = kept
+		}
+	case draining, launching: // it is being configured: this chain comes next
+		r.then = chain
+	}
 }
 
 // leave takes a DAG's regions away; those that nobody else uses are kept.
@@ -474,6 +506,7 @@ func (m *manager) leave(t *tenant) {
 		m.giveUp(i)
 	}
 	t.legs, t.base, t.pending, t.extra = nil, nil, nil, nil
+	m.changed, m.unspaced = true, true
 }
 
 // giveUp keeps a chain that nobody uses for later, or forgets it.

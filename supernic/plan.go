@@ -3,6 +3,7 @@ package supernic
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -24,6 +25,7 @@ type Plan struct {
 	Cycles int     // an unloaded packet's: NTs, and passes after the first
 	New    int     // regions to configure
 	Area   float64 // of the NTs to configure
+	Share  float64 // of regions to configure that the DAG would fill itself
 	Why    []string
 }
 
@@ -54,6 +56,7 @@ type planner struct {
 	everyNT  bool    // every NT is a pass (PANIC)
 	parallel bool    // DAG parallelism is allowed
 	demand   float64 // Gb/s
+	lonely   bool    // nobody else may use what a DAG leaves of its regions
 	running  []running
 
 	options map[int]map[set][]option // by width, then by part of the DAG
@@ -78,16 +81,18 @@ type cell struct {
 	stage  []Branch
 }
 
+// better says whether a plan replaces the one found: also one that is as good, so
+// that of equal plans the one remains whose earlier stages have more.
 func (c *cell) better(cycles int, area float64) bool {
-	return !c.found || cycles < c.cycles || cycles == c.cycles && area < c.area-areaSlack
+	return !c.found || cycles < c.cycles || cycles == c.cycles && area <= c.area+areaSlack
 }
 
 // plan returns the plan to deploy, nil if there is none on this board, and never
 // one that needs more than free new regions if that can be helped. It takes the
 // plan with the fewest new regions, since NTs that run already serve at once, and
-// of these the fastest. A plan with parallel branches replaces it if it is faster
-// and needs no more than allowed new regions.
-func (p *planner) plan(free, allowed int) *Plan {
+// of these the fastest. A plan with parallel branches replaces it if it is faster,
+// there are so many free regions, and what it fills of them is within allowed.
+func (p *planner) plan(free int, allowed float64) *Plan {
 	p.options = map[int]map[set][]option{}
 	var base *Plan
 	for _, q := range p.search(1) {
@@ -113,7 +118,7 @@ func (p *planner) plan(free, allowed int) *Plan {
 		if q == nil {
 			continue
 		}
-		if k <= min(free, allowed) {
+		if k <= free && q.Share <= allowed+areaSlack {
 			if best == nil || q.Cycles < best.Cycles {
 				best = q
 			}
@@ -127,8 +132,8 @@ func (p *planner) plan(free, allowed int) *Plan {
 		chosen.Why = append(p.explain(best), fmt.Sprintf("in parallel: %d cycles instead of %d one after the other; %d regions to configure instead of %d",
 			best.Cycles, base.Cycles, best.New, base.New))
 	case beyond != nil && beyond.Cycles < base.Cycles:
-		base.Why = append(base.Why, fmt.Sprintf("not in parallel: %d cycles instead of %d would take %d regions to configure; %d are free, and the user's share leaves %d",
-			beyond.Cycles, base.Cycles, beyond.New, free, allowed))
+		base.Why = append(base.Why, fmt.Sprintf("not in parallel: %d cycles instead of %d would take %d regions to configure, of which the DAG fills %.3g; %d are free, and the user's fair share leaves %.3g",
+			beyond.Cycles, base.Cycles, beyond.New, beyond.Share, free, max(0, allowed)))
 	case best != nil || beyond != nil:
 		q := best
 		if q == nil {
@@ -222,7 +227,30 @@ func (p *planner) unroll(cells [][2][]cell, downsets []set, wide, k int) *Plan {
 		}
 	}
 	slices.Reverse(plan.Stages)
+	for _, stage := range plan.Stages {
+		for _, b := range stage {
+			if b.Region == New {
+				plan.Share += fills(p.nts, b.NTs, p.demand, p.lonely)
+			}
+		}
+	}
 	return plan
+}
+
+// fills returns how much of a region a chain takes of its user's share: what it
+// fills of its bandwidth, or all of it if nobody else may use it.
+func fills(nts []NT, chain []int, gbps float64, lonely bool) float64 {
+	least := math.Inf(1)
+	for _, n := range chain {
+		if !nts[n].Shareable {
+			lonely = true
+		}
+		least = min(least, nts[n].Gbps)
+	}
+	if lonely {
+		return 1
+	}
+	return gbps / least
 }
 
 // downsets returns the sets of NTs after which a stage can end, smaller ones

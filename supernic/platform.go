@@ -20,6 +20,7 @@ type Platform struct {
 	SkipCycles int      // past an NT of a chain that a packet does not use
 	LinkGbps   float64  // one port
 	BusGbps    float64  // the data path, without gaps
+	MemoryMB   int      // of the board
 	PR         sim.Time // one region; regions are configured one after the other
 	Save       sim.Time // state to memory before a context switch
 	Epoch      sim.Time // between two fair allocations
@@ -71,7 +72,8 @@ func (s *Scenario) platform(found *config.Findings) (Platform, error) {
 		Board: b, Regions: int(f.Regions.Count.Value), RegionArea: f.Regions.Area.Value, Credits: int(f.Scheduler.Credits.Value),
 		Cycle: of(1/b.ClockMHz.Value, sim.Microsecond), PassCycles: int(f.Stage(board.SchedulerStage)), SkipCycles: int(f.Regions.Skip.Value),
 		LinkGbps: b.LinkGbps.Value, BusGbps: f.BusBits.Value * b.ClockMHz.Value / 1000,
-		PR: of(f.Regions.PRms.Value, sim.Millisecond), Save: of(f.Regions.SaveUS.Value, sim.Microsecond),
+		MemoryMB: int(f.VM.Bytes.Value / 1e6),
+		PR:       of(f.Regions.PRms.Value, sim.Millisecond), Save: of(f.Regions.SaveUS.Value, sim.Microsecond),
 		Epoch: of(f.Control.EpochUS.Value, sim.Microsecond), Monitor: of(f.Control.MonitorMS.Value, sim.Millisecond),
 	}, nil
 }

@@ -43,7 +43,7 @@ func (m *manager) epoch(now sim.Time, offered []float64) {
 			m.leave(t)
 		}
 	}
-	if m.s.Policy.Parallelism == "auto" || m.s.Policy.Parallelism == "instance" {
+	if m.instances() && !m.isolated() {
 		m.scale(length)
 	}
 }
@@ -53,31 +53,44 @@ func (m *manager) advance() {
 	for i := range m.regions {
 		r := &m.regions[i]
 		switch {
-		case r.state == draining && r.next != nil:
+		case r.state == draining:
 			m.do(m.plane.Stop(i))
-			t := &m.tenants[r.dags[0]]
+			t := m.firstOf(r)
 			m.configure(i, r.next, m.s.Platform.Save, t)
-			m.use(t, i)
+			if t != nil {
+				m.use(t, i)
+			}
 		case r.state == launching && m.now >= r.ready:
 			r.state, r.since = serving, m.now
-			var t *tenant
-			if len(r.dags) > 0 {
-				t = &m.tenants[r.dags[0]]
-			}
+			t := m.firstOf(r)
 			m.event(EventLaunch, r.chain, i, t)
-			m.giveUp(i) // nobody wants it any more
+			if t == nil {
+				r.state = kept
+			}
+			if then := r.then; then != nil {
+				r.then = nil
+				m.operate(i, then)
+			}
 		}
 	}
 	for i := range m.tenants {
 		t := &m.tenants[i]
 		if t.pending != nil && !slices.ContainsFunc(t.extra, func(r int) bool { return m.regions[r].state != serving }) {
 			t.legs, t.pending = t.pending, nil
-			t.bound = false
+			t.bound, m.changed = false, true
 		}
 		if !t.bound {
 			m.bind(t)
 		}
 	}
+}
+
+// firstOf returns the first DAG of those that use a region, or nil.
+func (m *manager) firstOf(r *region) *tenant {
+	if len(r.dags) == 0 {
+		return nil
+	}
+	return &m.tenants[r.dags[0]]
 }
 
 // scale adds an instance where an NT was asked for more than it does during a
@@ -126,9 +139,9 @@ type growth struct {
 	t        *tenant
 	chain    []int
 	legs     func(region int) [][]leg
-	whole    bool // the DAG leaves its old regions
-	resolves bool // no NT of the overloaded region is overloaded any more
-	area     float64
+	whole    bool    // the DAG gets a chain of its own
+	resolves bool    // no NT of the overloaded region is overloaded any more
+	area     float64 // to configure
 }
 
 // scaleOut launches an instance for one of the DAGs that use region i. Of the
@@ -142,15 +155,14 @@ func (m *manager) scaleOut(i int) bool {
 			ways = append(ways, m.growths(i, t)...)
 		}
 	}
-	slices.SortStableFunc(ways, func(a, b growth) int {
-		rank := func(g growth) float64 {
-			v := g.area
-			if !g.resolves {
-				v += 2 * m.s.Platform.RegionArea
-			}
-			return v
+	last := func(b bool) int {
+		if b {
+			return 1
 		}
-		return cmp.Compare(rank(a), rank(b))
+		return 0
+	}
+	slices.SortStableFunc(ways, func(a, b growth) int {
+		return cmp.Or(last(!a.resolves)-last(!b.resolves), cmp.Compare(a.area, b.area), last(!a.whole)-last(!b.whole))
 	})
 	for _, g := range ways {
 		if m.grow(g) {
@@ -289,6 +301,6 @@ func (m *manager) scaleIn(t *tenant) {
 		m.giveUp(i)
 	}
 	t.extra = nil
-	t.bound = false
+	t.bound, m.changed = false, true
 	m.bind(t)
 }

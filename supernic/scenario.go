@@ -33,6 +33,7 @@ type Scenario struct {
 
 	offers []offer // of each entry of Load
 	graphs []graph // of each DAG
+	source *config.Document
 }
 
 // Overrides change the board for one scenario; nil leaves a value as it is.
@@ -144,7 +145,7 @@ func Parse(data []byte, name string) (*Scenario, error) {
 	default:
 		return nil, doc.Failf("kind", "there are no scenarios of kind %v; expected snic", kind)
 	}
-	s := &Scenario{}
+	s := &Scenario{source: doc}
 	if err := doc.Decode(s); err != nil {
 		return nil, err
 	}

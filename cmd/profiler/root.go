@@ -95,7 +95,7 @@ not there, 130 interrupted (what was measured is kept).`,
 	})
 	root.AddCommand(
 		a.boards(), a.run(), a.merge(), a.fit(), a.measure(), a.predict(),
-		a.validate(), a.doctor(), a.forward(), a.agent(), a.compare(), a.p4(), a.plan(), a.reproduce(),
+		a.validate(), a.doctor(), a.forward(), a.agent(), a.compare(), a.p4(), a.plan(), a.simulate(), a.reproduce(),
 	)
 	return root
 }
