@@ -196,11 +196,8 @@ func (n *NIC) migrate(m Message) (echo Message, ok bool) {
 		next = ToCPU
 		ok = !again && s == Valid || again && s == ToCPU
 	case OpEvict:
-		if s == Absent {
-			return m, true
-		}
 		next = Invalid
-		ok = again && (s == ToCPU || s == Invalid) || !again && s != Valid && s != ToCPU
+		ok = again && (s == ToCPU || s == Invalid) || !again && (s == ToNIC || s == Initial)
 		for i := range n.o.width() {
 			m.Value[i] = n.value[e+i]
 		}
