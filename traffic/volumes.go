@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"strconv"
 
 	"nicprof/internal/fault"
 	"nicprof/traffic/capture"
@@ -30,10 +31,10 @@ type Groups struct {
 func (g *Groups) N() int { return len(g.Packets) }
 
 // Label returns the key's fields of a group as text, "-" for those that its
-// packets lack. Synthetic groups are called by function and rank.
+// packets lack. Synthetic groups are called by their rank, the largest 1.
 func (g *Groups) Label(group int) []string {
 	if g.extract == nil {
-		return []string{fmt.Sprintf("#%d", group+1)}
+		return []string{strconv.Itoa(group + 1)}
 	}
 	return g.extract.Format(g.table.entry(group))
 }

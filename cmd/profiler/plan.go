@@ -5,7 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,7 +61,10 @@ that the host has least to do while the NIC sustains the traffic.
 
 The program is P4_16 or bmv2 JSON, the traffic a pcap, a flow CSV or YAML. What
 state operations cost the host comes from --host-costs, or from the measurements
-that this program brings with it; --measure-host-costs measures this machine.`,
+that this program brings with it; --measure-host-costs measures this machine.
+
+Exit status 1: no plan that is printed is feasible. It says which limits it
+breaks and with what it would not; it is printed and written all the same.`,
 		Example: `  profiler plan --model results/nfp --program cora/apps/l4lb.p4 --traffic cora/apps/traffic/l4lb.yaml
   profiler plan --model results/nfp --program cora/apps/natlb.p4 --traffic cora/apps/traffic/natlb.yaml --table-entries 700000 --strategy all
   profiler plan --measure-host-costs --host-costs costs.json`,
@@ -74,16 +80,16 @@ that this program brings with it; --measure-host-costs measures this machine.`,
 	flags.StringVarP(&f.model, "model", "m", "", "model `FILE`, or the directory of a run")
 	flags.StringVarP(&f.program, "program", "p", "", "P4_16 source or bmv2 JSON `FILE`")
 	flags.StringVarP(&f.traffic, "traffic", "t", "", "traffic `FILE`: pcap, pcapng, flow CSV or YAML")
-	flags.Float64Var(&f.target, "target", 0, "`MPPS` to sustain (default: the traffic's rate)")
+	flags.Float64Var(&f.target, "target", 0, "`MPPS` to sustain, 0: the traffic's rate")
 	flags.StringVar(&f.strategy, "strategy", string(partition.Cora), "`STRATEGY`: "+join(names))
 	flags.BoolVar(&f.noRepair, "no-repair", false, "strategy cora as the paper prints it, without repair")
 	flags.StringVar(&f.costs, "host-costs", "", "`FILE` of host times by operation or block")
 	flags.BoolVar(&f.measure, "measure-host-costs", false, "measure this machine, and write --host-costs if it is given")
-	flags.Int64Var(&f.entries, "table-entries", 0, "`N` entries that the NIC's tables hold together (default: as many as fit)")
-	flags.StringToStringVar(&f.perFlow, "entries-per-flow", nil, "`TABLE=N` entries that a flow takes (default 1)")
-	flags.StringToStringVar(&f.memory, "memory", nil, "`KIND=BYTES` of the NIC for state, such as imem=3MB (default: the model's)")
-	flags.Float64Var(&f.pcie, "pcie-gbps", 0, "`GBPS` of PCIe each way (default: the board's)")
-	flags.StringVar(&f.rule, "rule", "", "`RULE` of the model: "+join(model.Rules)+" (default: the model's)")
+	flags.Int64Var(&f.entries, "table-entries", 0, "`N` entries that the NIC's tables hold together, 0: as many as fit")
+	flags.StringToStringVar(&f.perFlow, "entries-per-flow", nil, "`TABLE=N` entries that a flow takes, 1 where not given")
+	flags.StringToStringVar(&f.memory, "memory", nil, "`KIND=BYTES` of the NIC for state, such as imem=3MB, else the model's")
+	flags.Float64Var(&f.pcie, "pcie-gbps", 0, "`GBPS` of PCIe each way, 0: the board's")
+	flags.StringVar(&f.rule, "rule", "", "`RULE` of the model: "+join(model.Rules)+", else the model's")
 	flags.StringArrayVarP(&f.include, "include", "I", nil, "`DIR` searched for included files")
 	flags.StringArrayVarP(&f.define, "define", "D", nil, "`NAME[=VALUE]` of the preprocessor")
 	flags.StringVarP(&f.out, "out", "o", "", "`FILE` for the plan; groups files go beside it")
@@ -150,16 +156,27 @@ func (a *app) runPlan(c *cobra.Command, f *planFlags) error {
 			return err
 		}
 	}
-	if a.json {
-		if f.strategy == allStrategies {
-			return a.document(map[string]any{"plans": docs})
-		}
-		return a.document(docs[0])
+	if err := p.show(f, docs); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(docs, func(d *plan.Document) bool { return d.Feasible }) {
+		return fault.Checkf("not feasible: %s", strings.Join(docs[0].Broken, ", "))
+	}
+	return nil
+}
+
+// show prints plans, for people or as JSON.
+func (p *planner) show(f *planFlags, docs []*plan.Document) error {
+	switch {
+	case p.app.json && f.strategy == allStrategies:
+		return p.app.document(map[string]any{"plans": docs})
+	case p.app.json:
+		return p.app.document(docs[0])
 	}
 	if err := p.print(f, docs); err != nil {
 		return err
 	}
-	a.notes(b.Notes)
+	p.app.notes(p.built.Notes)
 	return nil
 }
 
@@ -167,8 +184,14 @@ func (a *app) runPlan(c *cobra.Command, f *planFlags) error {
 func (f *planFlags) options(m *model.Model) (plan.Options, error) {
 	o := plan.Options{TargetMpps: f.target, TableEntries: f.entries, PCIeGbps: f.pcie, Rule: f.rule,
 		EntriesPerGroup: map[string]int64{}, MemoryBytes: map[string]int64{}}
-	if f.target < 0 || f.pcie < 0 || f.entries < 0 {
-		return o, fault.Inputf("--target %v, --pcie-gbps %v, --table-entries %d: expected 0 or more", f.target, f.pcie, f.entries)
+	for _, x := range []struct {
+		flag  string
+		value float64
+		unit  string
+	}{{"--target", f.target, "Mpps"}, {"--pcie-gbps", f.pcie, "Gb/s"}, {"--table-entries", float64(f.entries), "entries"}} {
+		if !(x.value >= 0) || math.IsInf(x.value, 0) {
+			return o, fault.Inputf("%s %v: expected a number of %s, 0 or more", x.flag, x.value, x.unit)
+		}
 	}
 	for name, v := range f.perFlow {
 		n, err := strconv.ParseInt(v, 10, 64)
@@ -293,43 +316,31 @@ type planner struct {
 // solve returns the plan of a strategy, or of all, and what the two of the
 // literature (state and flow) make of the same problem.
 func (p *planner) solve(ctx context.Context, strategy string) (docs []*plan.Document, plans []*partition.Plan, err error) {
-	asked := []partition.Strategy{partition.Strategy(strategy)}
-	if strategy == allStrategies {
-		asked = partition.Strategies
+	asked := partition.Strategies
+	if strategy != allStrategies {
+		asked = []partition.Strategy{partition.Strategy(strategy), partition.State, partition.Flow}
 	}
-	solve := func(s partition.Strategy) (*plan.Document, *partition.Plan, error) {
-		begun := time.Now()
-		x, err := until(ctx, func() (*partition.Plan, error) {
-			return partition.Solve(p.built.Problem, s, partition.Options{NoRepair: !p.repair})
-		})
-		if err != nil {
-			return nil, nil, err
-		}
+	begun := time.Now()
+	plans, err = until(ctx, func() ([]*partition.Plan, error) {
+		return partition.SolveAll(p.built.Problem, partition.Options{NoRepair: !p.repair}, asked...)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	seconds := time.Since(begun).Seconds()
+	for _, x := range plans {
 		d := p.built.Document(x)
-		d.Inputs, d.Seed, d.Seconds = p.inputs, p.app.seed, time.Since(begun).Seconds()
-		return d, x, nil
-	}
-	for _, s := range asked {
-		d, x, err := solve(s)
-		if err != nil {
-			return nil, nil, err
-		}
-		docs, plans = append(docs, d), append(plans, x)
+		d.Inputs, d.Seed, d.Seconds = p.inputs, p.app.seed, seconds
+		docs = append(docs, d)
 	}
 	if strategy == allStrategies {
 		return docs, plans, nil
 	}
-	for _, s := range []partition.Strategy{partition.State, partition.Flow} {
-		d := docs[0]
-		if s != d.Strategy {
-			if d, _, err = solve(s); err != nil {
-				return nil, nil, err
-			}
-		}
+	for _, d := range docs[1:] {
 		docs[0].Compared = append(docs[0].Compared, plan.Compared{
-			Strategy: s, HostCores: d.HostCores, DroppedMpps: d.DroppedMpps, Objective: d.Objective, Feasible: d.Feasible})
+			Strategy: d.Strategy, HostCores: d.HostCores, DroppedMpps: d.DroppedMpps, Objective: d.Objective, Feasible: d.Feasible})
 	}
-	return docs, plans, nil
+	return docs[:1], plans[:1], nil
 }
 
 // write writes the plan's file, and the groups files beside it: one a block that
@@ -346,6 +357,7 @@ func (p *planner) write(f *planFlags, docs []*plan.Document, plans []*partition.
 			}
 		}
 	}
+	before := plan.GroupsFiles(f.out)
 	for i, d := range docs {
 		if err := p.built.WriteGroups(d, plans[i], filepath.Dir(f.out)); err != nil {
 			return err
@@ -355,7 +367,19 @@ func (p *planner) write(f *planFlags, docs []*plan.Document, plans []*partition.
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(f.out, append(data, '\n'))
+	if err := atomicfile.Write(f.out, append(data, '\n')); err != nil {
+		return err
+	}
+	// groups files of the plan that was there and is not any more
+	now := plan.GroupsFiles(f.out)
+	for _, name := range before {
+		if !slices.Contains(now, name) {
+			if err := os.Remove(filepath.Join(filepath.Dir(f.out), name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fault.Inputf("groups file of the plan before: %w", err)
+			}
+		}
+	}
+	return nil
 }
 
 func (p *planner) print(f *planFlags, docs []*plan.Document) error {
@@ -414,24 +438,49 @@ func (p *planner) print(f *planFlags, docs []*plan.Document) error {
 		}
 		sum.Row("strategy "+string(o.Strategy), table.Number(o.HostCores), note)
 	}
-	proof := "no plan can have fewer"
-	if !d.BoundProved {
-		proof = "by a relaxation that takes the model for convex"
+	bound := "no bound nor gap: the plan is not feasible"
+	if d.Feasible {
+		proof := "no plan can have fewer"
+		if !d.BoundProved {
+			proof = "by a relaxation that takes the model for convex"
+		}
+		bound = fmt.Sprintf("bound %s, gap %s (%s)", table.Number(*d.Bound), percent(*d.Gap), proof)
 	}
-	sum.Row("objective", table.Number(d.Objective), fmt.Sprintf("million instructions a second; bound %s, gap %s (%s)", table.Number(d.Bound), percent(d.Gap), proof))
+	sum.Row("objective", table.Number(d.Objective), "million instructions a second; "+bound)
 	if limits := strings.Join(d.Limits, ", "); limits != "" {
 		sum.Row("limited by", "", limits)
 	}
 	sum.Row("plans", strconv.Itoa(d.Examined), fmt.Sprintf("examined, of %s; %s with flow groups, %s and %s after ordering", d.Plans.Exhaustive, d.Plans.Aggregated, d.Plans.Local, d.Plans.Global))
 	sum.Row("host costs", p.inputs.HostCosts.Backend, p.costsText())
-	if !d.Feasible {
-		sum.Row("not feasible", "", strings.Join(d.Broken, ", "))
-	}
 	tables := []*table.Table{where, paths, sum}
 	if reasons.Len() > 0 {
 		tables = slices.Insert(tables, 1, reasons)
 	}
+	if !d.Feasible {
+		tables = slices.Insert(tables, 0, broken(d))
+	}
 	return p.app.print(tables...)
+}
+
+// broken says why a plan is not feasible, and with what it would be.
+func broken(d *plan.Document) *table.Table {
+	t := table.New("not feasible: "+strings.Join(d.Broken, ", "), "feasible with", "now", "needed")
+	flags := map[string]string{"rate": "--target", "pcie": "--pcie-gbps", "table entries": "--table-entries"}
+	for _, n := range d.Needs {
+		what := n.What
+		switch flag, capacity := flags[n.What], strings.TrimSuffix(n.What, " capacity"); {
+		case flag != "":
+			what += " (" + flag + ")"
+		case capacity != n.What:
+			what += " (--memory " + capacity + "=BYTES)"
+		}
+		most := "at least "
+		if n.What == "rate" {
+			most = "at most "
+		}
+		t.Row(what, table.Number(n.Have)+" "+n.Unit, most+table.Number(n.Need)+" "+n.Unit)
+	}
+	return t
 }
 
 func share(part, whole float64) string {
@@ -481,7 +530,11 @@ func ofBlock(d *plan.Document, limit string) bool {
 // ownLimit words a block's own limit.
 func ownLimit(limit string, b *plan.BlockDocument) string {
 	if limit == "group rate" && len(b.LockMpps) > 0 {
-		return fmt.Sprintf("a flow group asks for more than its lock sustains (%s)", rate(slices.Max(b.LockMpps)))
+		var by []string
+		for _, memory := range slices.Sorted(maps.Keys(b.LockMpps)) {
+			by = append(by, memory+" "+rate(b.LockMpps[memory]))
+		}
+		return fmt.Sprintf("a flow group asks for more than its lock sustains (%s)", strings.Join(by, ", "))
 	}
 	if limit == "group rate" {
 		return "a flow group asks for more than the NIC sustains"
@@ -521,7 +574,11 @@ func (p *planner) printAll(what string, docs []*plan.Document) error {
 			note += "; not feasible: " + strings.Join(d.Broken, ", ")
 		}
 		state.Row(d.Strategy, note)
-		t.Row(d.Strategy, d.HostCores, rate(d.NICMpps), rate(d.DroppedMpps), table.Number(d.PCIe.ToHost)+" Gb/s", d.Objective, percent(d.Gap))
+		gap := "–"
+		if d.Feasible {
+			gap = percent(*d.Gap)
+		}
+		t.Row(d.Strategy, d.HostCores, rate(d.NICMpps), rate(d.DroppedMpps), table.Number(d.PCIe.ToHost)+" Gb/s", d.Objective, gap)
 	}
 	d := docs[0]
 	sum := table.New("", "", "")

@@ -154,7 +154,7 @@ func (in *instance) nothing() assignment {
 // fails sustains nothing; the error is kept.
 func (in *instance) predict() (float64, string) {
 	in.asked++
-	mpps, limit, err := in.p.Predictor.Predict(in.use, in.back/in.rate)
+	mpps, limit, err := in.p.Predictor.Predict(in.use, max(0, in.back/in.rate)) // a running sum may end below 0
 	if err != nil || math.IsNaN(mpps) {
 		if in.err == nil {
 			in.err = err

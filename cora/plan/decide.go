@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"maps"
@@ -15,185 +16,201 @@ import (
 	"nicprof/traffic"
 )
 
-// decision is a branch that the fields of a packet decide, as it came in.
-type decision struct {
-	branch *frontend.Branch
-	instr  *ir.Instr
-	vars   []*ir.Var
+// ways has the packets of a capture or CSV take the program's paths by their own
+// headers: a branch that fields decide, in the parser or behind it, sends each
+// flow where its packets go. What fields do not decide (look-ups, state, shares
+// that a user has set) parts the packets of every flow alike.
+type ways struct {
+	list   []frontend.Way
+	set    map[string]float64 // by the user
+	vars   []*ir.Var          // that decide, by field of key
 	key    traffic.Key
+	kinds  [][]chance // what groups of packets take, numbered
+	kindOf map[string]int32
+	arms   map[*frontend.Branch][]float64 // packets by arm
 }
 
-// measureShares adds to the shares that a user has set those of branches which
-// packets of a capture or CSV decide by their own fields.
-func (b *builder) measureShares(set map[string]float64) (map[string]float64, error) {
-	decisions := b.decisions(set)
-	if len(decisions) == 0 {
-		return set, nil
+// chance is a path with the share of packets that take it, by its number in ways.
+type chance struct {
+	way   int
+	share float64
+}
+
+// findWays lists the ways of the program under what the user has set, and the
+// fields that traffic has to tell.
+func (b *builder) findWays(set map[string]float64) (*ways, error) {
+	m, err := b.Front.Mix(set)
+	if err != nil {
+		return nil, err
 	}
-	var keys []traffic.Key
-	for _, d := range decisions {
-		keys = append(keys, d.key)
-	}
-	_, v, err := traffic.LoadVolumes(b.Traffic, keys, traffic.VolumeOptions{})
-	if err != nil || v == nil {
-		return set, err
-	}
-	shares := maps.Clone(set)
-	if shares == nil {
-		shares = map[string]float64{}
-	}
-	var found []string
-	for i, d := range decisions {
-		arms, ok := d.count(v.Keys[i])
-		if !ok {
-			continue
-		}
-		for k, a := range d.branch.Arms {
-			shares[a.Name] = arms[k]
-			if arms[k] > 0 && arms[k] < 1 {
-				found = append(found, fmt.Sprintf("%s %.3g", a.Name, arms[k]))
+	w := &ways{list: m.Ways, set: set, kindOf: map[string]int32{}, arms: map[*frontend.Branch][]float64{}}
+	for _, way := range w.list {
+		for _, c := range way.Conditions {
+			if w.given(c.Branch) {
+				continue
+			}
+			for _, v := range c.Fields() {
+				at, ok := b.fields.at[v]
+				if ok && at.Bits <= 64 && !slices.Contains(w.vars, v) {
+					w.vars, w.key = append(w.vars, v), append(w.key, at)
+				}
 			}
 		}
 	}
-	if len(found) > 0 {
-		b.note("shares of branches counted from the packets: %s", strings.Join(found, ", "))
-	}
-	return shares, nil
+	return w, nil
 }
 
-// decisions lists the branches that header fields alone decide, and for which
-// nobody has set a share. A parser's are not among them: which headers a packet
-// has decides which paths it can take.
-func (b *builder) decisions(set map[string]float64) []decision {
+// given says whether the user has set a share of a branch.
+func (w *ways) given(b *frontend.Branch) bool {
+	return slices.ContainsFunc(b.Arms, func(a frontend.Arm) bool {
+		_, ok := w.set[a.Name]
+		return ok
+	})
+}
+
+// count works out what the packets of each group decide, counts the packets that
+// take each way and arm, and returns the kind of a group: which of kinds its
+// packets take.
+func (w *ways) count(g *traffic.Groups, none float64) func(group int) int32 {
+	kinds := make([]int32, g.N())
+	for i, packets := range g.Packets {
+		kinds[i] = w.kind(g.Label(i), packets)
+	}
+	rest := int32(-1)
+	if none > 0 {
+		rest = w.kind(nil, none)
+	}
+	return func(group int) int32 {
+		if group == traffic.NoGroup {
+			return rest
+		}
+		return kinds[group]
+	}
+}
+
+// kind is what packets with these fields take; nil: they have none of them.
+func (w *ways) kind(label []string, packets float64) int32 {
+	known := map[string]string{}
+	for i, v := range w.vars {
+		has := label != nil && label[i] != "-"
+		switch {
+		case v.Kind == ir.Validity && has:
+			known[v.Name] = "1"
+		case v.Kind == ir.Validity:
+			known[v.Name] = "0"
+		case has:
+			if n, ok := number(label[i]); ok {
+				known[v.Name] = n
+			}
+		}
+	}
+	var take []chance
+	var name strings.Builder
+	for i, way := range w.list {
+		share := way.Given
+		for _, c := range way.Conditions {
+			switch holds, decided := c.Holds(known); {
+			case !decided || w.given(c.Branch):
+				share *= c.Chance
+			case !holds:
+				share = 0
+			}
+			if share == 0 {
+				break
+			}
+		}
+		if share > 0 {
+			take = append(take, chance{i, share})
+			fmt.Fprintf(&name, "%d:%v ", i, share)
+		}
+	}
+	for _, c := range take {
+		for _, x := range w.list[c.way].Conditions {
+			if w.arms[x.Branch] == nil {
+				w.arms[x.Branch] = make([]float64, len(x.Branch.Arms))
+			}
+			w.arms[x.Branch][x.Arm] += c.share * packets
+		}
+	}
+	k, ok := w.kindOf[name.String()]
+	if !ok {
+		k = int32(len(w.kinds))
+		w.kindOf[name.String()] = k
+		w.kinds = append(w.kinds, take)
+	}
+	return k
+}
+
+// shares are those of the branches' arms, as counted, beside what the user has
+// set: for what is the mean over all packets. found lists in words those that
+// part packets.
+func (w *ways) shares(front *frontend.Result) (shares map[string]float64, found []string) {
+	shares = maps.Clone(w.set)
+	if shares == nil {
+		shares = map[string]float64{}
+	}
 	names := map[string]int{}
-	for _, branch := range b.Front.Branches {
+	for _, branch := range front.Branches {
 		for _, a := range branch.Arms {
 			names[a.Name]++
 		}
 	}
-	var out []decision
-	for _, branch := range b.Front.Branches {
-		in := b.Front.Program.Code[branch.Instrs[0]]
-		if p := b.Front.Program; in.Stage < len(p.Stages) && p.Stages[in.Stage].Kind == ir.Parser {
+	for _, branch := range front.Branches {
+		total := 0.0
+		for _, packets := range w.arms[branch] {
+			total += packets
+		}
+		if total == 0 || w.given(branch) || slices.ContainsFunc(branch.Arms, func(a frontend.Arm) bool { return names[a.Name] > 1 }) {
 			continue
 		}
-		if in.Op != ir.Branch && in.Op != ir.Switch || len(in.Args) != 1 || len(branch.Instrs) > 1 || len(branch.Arms) != len(in.Succ) {
-			continue
-		}
-		if slices.ContainsFunc(branch.Arms, func(a frontend.Arm) bool {
-			_, given := set[a.Name]
-			return given || names[a.Name] > 1
-		}) {
-			continue
-		}
-		d := decision{branch: branch, instr: in}
-		if b.decides(&d, in.Args[0]) && len(d.vars) > 0 {
-			out = append(out, d)
-		}
-	}
-	return out
-}
-
-// decides collects the fields of an expression, and says whether it has nothing
-// but fields of packets as they came in.
-func (b *builder) decides(d *decision, e *ir.Expr) bool {
-	if e.Op == ir.Any || e.Op == ir.Lookahead || e.Op == ir.InSet {
-		return false
-	}
-	if e.Op == ir.Use && !slices.Contains(d.vars, e.Var) {
-		at, ok := b.fields.at[e.Var]
-		if !ok || at.Bits == 0 || at.Bits > 64 || b.rewritten(e.Var, d.instr) {
-			return false
-		}
-		d.vars, d.key = append(d.vars, e.Var), append(d.key, at)
-	}
-	return !slices.ContainsFunc(e.Args, func(a *ir.Expr) bool { return !b.decides(d, a) })
-}
-
-// rewritten says whether a packet may come to an instruction with another value
-// in a field than it came in with.
-func (b *builder) rewritten(v *ir.Var, at *ir.Instr) bool {
-	code := b.Front.Program.Code
-	for _, in := range code {
-		if in.Op == ir.Extract || !slices.ContainsFunc(in.Defs, func(d ir.Def) bool { return d.Var == v }) {
-			continue
-		}
-		seen := make([]bool, len(code))
-		queue := []int{in.ID}
-		for len(queue) > 0 {
-			i := queue[0]
-			queue = queue[1:]
-			for _, e := range code[i].Succ {
-				if e.To == at.ID {
-					return true
-				}
-				if !seen[e.To] {
-					seen[e.To] = true
-					queue = append(queue, e.To)
-				}
+		for k, a := range branch.Arms {
+			share := w.arms[branch][k] / total
+			shares[a.Name] = share
+			if share > 0 && share < 1 {
+				found = append(found, fmt.Sprintf("%s %.3g", a.Name, share))
 			}
 		}
 	}
-	return false
+	return shares, found
 }
 
-// count returns the share of each arm, of the packets that have the fields. It is
-// false where the expression is not one that can be worked out.
-func (d *decision) count(g *traffic.Groups) ([]float64, bool) {
-	arms := make([]float64, len(d.branch.Arms))
+// paths are the paths of the ways that packets take, with their shares, the most
+// taken first; of is the path of each way, -1 of those that none takes.
+func (w *ways) paths(packets []float64, kind []int32) (paths []frontend.Path, of []int) {
 	total := 0.0
-	for i, packets := range g.Packets {
-		if !g.Complete(i) {
+	taken := make([]float64, len(w.list))
+	for class, n := range packets {
+		total += n
+		for _, c := range w.kinds[kind[class]] {
+			taken[c.way] += n * c.share
+		}
+	}
+	index := map[string]int{}
+	for i, way := range w.list {
+		if taken[i] == 0 {
 			continue
 		}
-		known := map[string]string{}
-		for k, text := range g.Label(i) {
-			n, ok := number(text)
-			if !ok {
-				return nil, false
-			}
-			known[d.vars[k].Name] = n
+		name := fmt.Sprint(way.Blocks, way.Dropped, way.Host)
+		k, ok := index[name]
+		if !ok {
+			k = len(paths)
+			index[name] = k
+			paths = append(paths, frontend.Path{Blocks: way.Blocks, Dropped: way.Dropped, Host: way.Host})
 		}
-		v := frontend.Eval(d.instr.Args[0], known)
-		if v == nil {
-			return nil, false
+		paths[k].Share += taken[i] / total
+	}
+	slices.SortStableFunc(paths, func(a, b frontend.Path) int { return cmp.Compare(b.Share, a.Share) })
+	for k, p := range paths {
+		index[fmt.Sprint(p.Blocks, p.Dropped, p.Host)] = k
+	}
+	for i, way := range w.list {
+		if taken[i] == 0 {
+			of = append(of, -1)
+			continue
 		}
-		k := d.arm(v)
-		if k < 0 {
-			return nil, false
-		}
-		arms[k] += packets
-		total += packets
+		of = append(of, index[fmt.Sprint(way.Blocks, way.Dropped, way.Host)])
 	}
-	if total == 0 {
-		return nil, false
-	}
-	for k := range arms {
-		arms[k] /= total
-	}
-	return arms, true
-}
-
-// arm is the way that a value chooses, -1 for none.
-func (d *decision) arm(v *big.Int) int {
-	label := v.String()
-	if d.instr.Op == ir.Branch {
-		label = fmt.Sprint(v.Sign() != 0)
-	}
-	other := -1
-	for k, a := range d.branch.Arms {
-		switch a.Label {
-		case label:
-			return k
-		case "default":
-			other = k
-		default:
-			if _, ok := new(big.Int).SetString(a.Label, 10); !ok && d.instr.Op == ir.Switch {
-				return -1 // a mask or a range
-			}
-		}
-	}
-	return other
+	return paths, of
 }
 
 // number turns a field as traffic prints it into a decimal number.

@@ -3,7 +3,9 @@ package plan
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -17,9 +19,9 @@ type Document struct {
 	Strategy     partition.Strategy `json:"strategy"`
 	Objective    float64            `json:"objective"` // million host instructions a second
 	AllHost      float64            `json:"objective_all_host"`
-	Bound        float64            `json:"bound"`
+	Bound        *float64           `json:"bound"` // null, like the gap, of a plan that is not feasible
 	BoundProved  bool               `json:"bound_proved"`
-	Gap          float64            `json:"gap"`
+	Gap          *float64           `json:"gap"`
 	HostCores    float64            `json:"host_cores"`
 	CoresAllHost float64            `json:"cores_all_host"`
 	OfferedMpps  float64            `json:"offered_mpps"`
@@ -33,6 +35,8 @@ type Document struct {
 	Paths        []PathDocument     `json:"paths"`
 	Feasible     bool               `json:"feasible"`
 	Broken       []string           `json:"broken"`
+	Needs        []partition.Need   `json:"needs"`    // with which it would be feasible
+	Together     [][]string         `json:"together"` // blocks that are placed as one
 	Limits       []string           `json:"limits"`
 	Examined     int                `json:"plans_examined"`
 	Plans        partition.Counters `json:"plans"`
@@ -51,22 +55,22 @@ type PCIe struct {
 
 // BlockDocument is where a block lies. HostNS is one core's time a visit.
 type BlockDocument struct {
-	Name        string     `json:"name"`
-	Objects     []string   `json:"objects"`
-	Target      string     `json:"target"` // nic, host or split
-	Memory      string     `json:"memory"` // of the NIC; "" on the host
-	GroupsOnNIC int        `json:"flow_groups_on_nic"`
-	Groups      int        `json:"flow_groups"`
-	Fields      [][]string `json:"fields"` // that tell its flow groups apart
-	Whole       string     `json:"whole,omitempty"`
-	Mpps        float64    `json:"mpps"`
-	MppsOnNIC   float64    `json:"mpps_on_nic"`
-	EntriesNIC  int64      `json:"entries_on_nic"`
-	BytesNIC    int64      `json:"bytes_on_nic"`
-	LockMpps    []float64  `json:"lock_mpps,omitempty"` // T_lock by memory
-	HostNS      float64    `json:"host_ns"`
-	HostOnly    string     `json:"host_only,omitempty"`
-	Split       *Split     `json:"split,omitempty"`
+	Name        string             `json:"name"`
+	Objects     []string           `json:"objects"`
+	Target      string             `json:"target"` // nic, host or split
+	Memory      string             `json:"memory"` // of the NIC; "" on the host
+	GroupsOnNIC int                `json:"flow_groups_on_nic"`
+	Groups      int                `json:"flow_groups"`
+	Fields      [][]string         `json:"fields"` // that tell its flow groups apart
+	Whole       string             `json:"whole,omitempty"`
+	Mpps        float64            `json:"mpps"`
+	MppsOnNIC   float64            `json:"mpps_on_nic"`
+	EntriesNIC  int64              `json:"entries_on_nic"`
+	BytesNIC    int64              `json:"bytes_on_nic"`
+	LockMpps    map[string]float64 `json:"lock_mpps,omitempty"` // T_lock by memory
+	HostNS      float64            `json:"host_ns"`
+	HostOnly    string             `json:"host_only,omitempty"`
+	Split       *Split             `json:"split,omitempty"`
 }
 
 // Split is which flow groups of a block are on the NIC: those of the file, none of
@@ -145,17 +149,33 @@ type OptionsUsed struct {
 // Document describes a plan for the problem.
 func (b *Built) Document(x *partition.Plan) *Document {
 	d := &Document{
-		Strategy: x.Strategy, Objective: x.Objective, AllHost: x.AllHost, Bound: x.Bound, BoundProved: x.BoundProved, Gap: x.Gap,
+		Strategy: x.Strategy, Objective: x.Objective, AllHost: x.AllHost, BoundProved: x.BoundProved,
 		HostCores: x.HostCores, CoresAllHost: x.CoresAllHost, OfferedMpps: x.OfferedMpps, CapacityMpps: x.CapacityMpps, CapacityBy: x.NICLimit,
 		NICMpps: x.NICMpps, HostMpps: x.HostMpps, DroppedMpps: x.DroppedMpps, PCIe: PCIe{x.ToHostGbps, x.ToNICGbps},
-		Feasible: x.Feasible, Broken: notNil(x.Broken), Limits: notNil(x.Limits), Examined: x.Examined, Plans: x.Plans, Notes: notNil(b.Notes),
+		Feasible: x.Feasible, Broken: notNil(x.Broken), Needs: notNil(x.Needs), Together: [][]string{}, Limits: notNil(x.Limits), Examined: x.Examined, Plans: x.Plans, Notes: notNil(b.Notes),
+	}
+	if x.Feasible {
+		d.Bound, d.Gap = &x.Bound, &x.Gap
+	}
+	for _, set := range b.Problem.Together {
+		var names []string
+		for _, i := range set {
+			names = append(names, b.Problem.Blocks[i].Name)
+		}
+		d.Together = append(d.Together, names)
 	}
 	for i, bp := range x.Blocks {
 		p, own := &b.Problem.Blocks[i], &b.Blocks[i]
 		e := BlockDocument{
 			Name: p.Name, Objects: []string{}, Target: target(bp), GroupsOnNIC: bp.Groups, Groups: p.Groups, Fields: [][]string{},
 			Whole: own.Whole, Mpps: bp.Mpps, MppsOnNIC: bp.MppsOnNIC, EntriesNIC: bp.Entries, BytesNIC: bp.Bytes,
-			LockMpps: own.Lock, HostNS: p.HostNS, HostOnly: p.HostOnly,
+			HostNS: p.HostNS, HostOnly: p.HostOnly,
+		}
+		for m, mpps := range own.Lock {
+			if e.LockMpps == nil {
+				e.LockMpps = map[string]float64{}
+			}
+			e.LockMpps[b.Problem.Memories[m].Name] = mpps
 		}
 		for _, o := range own.Objects {
 			e.Objects = append(e.Objects, b.Mix.Result.Name(o))
@@ -211,7 +231,7 @@ func (b *Built) WriteGroups(d *Document, x *partition.Plan, dir string) error {
 		fmt.Fprintf(w, "# flow groups of block %s (%s) on the NIC, strategy %s\n", e.Name, strings.Join(e.Objects, ", "), d.Strategy)
 		fields := b.Volumes.Keys[b.Blocks[i].Key].Key.String()
 		if fields == "" {
-			fields = "synthetic group, by rank"
+			fields = "rank of the flow group, the largest 1 (made-up traffic has no header fields)"
 		}
 		fmt.Fprintf(w, "# %s\n", fields)
 		for g, on := range x.Blocks[i].OnNIC {
@@ -227,4 +247,38 @@ func (b *Built) WriteGroups(d *Document, x *partition.Plan, dir string) error {
 		}
 	}
 	return nil
+}
+
+// GroupsFiles lists the groups files that a plan's file names, none where there is
+// no such file or it holds no plan.
+func GroupsFiles(path string) []string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	type blocks struct {
+		Blocks []struct {
+			Split *Split `json:"split"`
+		} `json:"blocks"`
+	}
+	var one blocks
+	var all struct {
+		Plans []blocks `json:"plans"` // of one plan it is the numbers of plans
+	}
+	plans := []blocks{}
+	if json.Unmarshal(data, &one) == nil {
+		plans = append(plans, one)
+	}
+	if json.Unmarshal(data, &all) == nil {
+		plans = append(plans, all.Plans...)
+	}
+	var out []string
+	for _, d := range plans {
+		for _, b := range d.Blocks {
+			if b.Split != nil && b.Split.GroupsFile == filepath.Base(b.Split.GroupsFile) {
+				out = append(out, b.Split.GroupsFile)
+			}
+		}
+	}
+	return out
 }

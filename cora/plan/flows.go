@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 
 	"nicprof/cora/frontend"
 	"nicprof/cora/partition"
@@ -15,30 +16,25 @@ import (
 func (b *builder) read() error {
 	var t traffic.Traffic
 	var v *traffic.Volumes
-	var err error
-	if b.Given != nil {
-		t = *b.Given
-	} else if t, v, err = traffic.LoadVolumes(b.Traffic, b.keys, traffic.VolumeOptions{}); err != nil {
+	fields, err := b.findWays(nil)
+	if err != nil {
 		return err
 	}
-	branches := t.Branches
-	if v != nil {
-		if branches, err = b.measureShares(branches); err != nil {
-			return err
-		}
+	if b.Given != nil {
+		t = *b.Given
+	} else if t, v, err = traffic.LoadVolumes(b.Traffic, append(slices.Clone(b.keys), fields.key), traffic.VolumeOptions{}); err != nil {
+		return err
 	}
-	b.out.Mix, err = b.Front.Mix(branches)
+	if v != nil {
+		err = b.follow(v, fields, t.Branches)
+	} else if b.out.Mix, err = b.Front.Mix(t.Branches); err == nil {
+		v, err = b.synthesise(t)
+	}
 	if err != nil {
 		return fault.Inputf("%s: %w", b.Traffic, err)
 	}
 	for _, w := range b.out.Mix.Warnings {
 		b.note("%s", w)
-	}
-	made := v == nil
-	if made {
-		if v, err = b.synthesise(t); err != nil {
-			return fault.Inputf("%s: %w", b.Traffic, err)
-		}
 	}
 	for _, w := range slices.Concat(t.Warnings, v.Warnings) {
 		b.note("%s: %s", b.Traffic, w)
@@ -51,8 +47,33 @@ func (b *builder) read() error {
 	if b.out.Mpps == 0 && b.Options.TargetMpps == 0 {
 		return fault.Inputf("%s: the traffic has no rate of its own; give --target MPPS", b.Traffic)
 	}
-	if !made && len(b.out.Mix.Paths) > 1 {
-		b.note("every flow takes the program's paths in the same shares, counted, given or assumed, and not in those of its own packets")
+	return nil
+}
+
+// follow has counted packets take the ways of their own headers.
+func (b *builder) follow(v *traffic.Volumes, fields *ways, set map[string]float64) error {
+	w, err := b.findWays(set)
+	if err != nil {
+		return err
+	}
+	w.vars, w.key = fields.vars, fields.key
+	last, none := len(v.Keys)-1, 0.0
+	for class, g := range v.Group[last] {
+		if g == traffic.NoGroup {
+			none += v.Packets[class]
+		}
+	}
+	b.ways, b.kind = w, v.TakeOut(last, w.count(v.Keys[last], none))
+	shares, found := w.shares(b.Front)
+	if len(found) > 0 {
+		b.note("every flow takes the branches of its own headers: %s of the packets", strings.Join(found, ", "))
+	}
+	if b.out.Mix, err = b.Front.Mix(shares); err != nil {
+		return err
+	}
+	b.out.Mix.Paths, b.pathOf = w.paths(v.Packets, b.kind)
+	if slices.ContainsFunc(w.kinds, func(c []chance) bool { return len(c) > 1 }) {
+		b.note("what headers do not decide (look-ups, state, shares that are given) parts the packets of every flow alike")
 	}
 	return nil
 }
@@ -152,12 +173,13 @@ type route struct {
 }
 
 // classes turns the volumes into the problem's classes: of a synthetic class the
-// path that it was made for, of a counted one all paths that its packets can
-// take, by their shares. Packets without a field that a path's block needs
-// cannot take that path.
+// path that it was made for, of a counted one the paths of its own headers, by the
+// shares of what headers do not decide. Packets without a field that a path's
+// block needs cannot take that path.
 func (b *builder) classes() error {
 	p, v := b.out.Problem, b.out.Volumes
 	routes := b.routes()
+	taken := b.taken(routes)
 	scale := b.out.Mpps / v.TotalPackets
 	if b.out.Mpps == 0 {
 		scale = b.Options.TargetMpps / v.TotalPackets
@@ -169,9 +191,11 @@ func (b *builder) classes() error {
 		if v.Packets[c] > 0 {
 			bytes = v.Bytes[c] / v.Packets[c]
 		}
-		take := routes
+		var take []route
 		if v.Path != nil {
 			take = routes[v.Path[c] : v.Path[c]+1]
+		} else {
+			take = taken[b.kind[c]]
 		}
 		open := 0.0
 		for _, r := range take {
@@ -208,6 +232,32 @@ func (b *builder) classes() error {
 		b.note("%.3g %% of the packets lack the headers that every path needs; they pass the NIC without visiting a block", 100*lost/v.TotalPackets)
 	}
 	return nil
+}
+
+// taken lists the routes that packets of each kind take, with the shares that
+// take them.
+func (b *builder) taken(routes []route) [][]route {
+	if b.ways == nil {
+		return nil
+	}
+	var out [][]route
+	for _, chances := range b.ways.kinds {
+		var take []route
+		for _, c := range chances {
+			k := b.pathOf[c.way]
+			if k < 0 {
+				continue
+			}
+			at := slices.IndexFunc(take, func(r route) bool { return r.index == routes[k].index })
+			if at < 0 {
+				at = len(take)
+				take = append(take, route{routes[k].index, 0})
+			}
+			take[at].share += c.share
+		}
+		out = append(out, take)
+	}
+	return out
 }
 
 // passes says whether a class has the fields that a path's blocks need.

@@ -73,7 +73,11 @@ type builder struct {
 	Input
 	fields *fieldMap
 	keys   []traffic.Key
-	keyOf  []int // by block: the key of its flow groups or of what hashes them, -1
+	keyOf  []int    // by block: the key of its flow groups or of what hashes them, -1
+	ways   *ways    // of counted traffic
+	pathOf []int    // by way: its path of the mix, -1 where no packet takes it
+	kind   []int32  // by class of counted traffic: into ways.kinds
+	whole  []string // by block: why it is not split, "" when it is
 	out    *Built
 }
 
@@ -95,6 +99,9 @@ func Build(in Input) (*Built, error) {
 	}
 	if err := b.problem(); err != nil {
 		return nil, err
+	}
+	for _, w := range in.Front.Warnings {
+		b.note("%s: %s", w.Pos, w.Msg)
 	}
 	return b.out, nil
 }
@@ -165,6 +172,70 @@ func (b *builder) findKeys() {
 	}
 }
 
+// wholes finds the blocks that are not split, and why. Blocks of one @atomic
+// region are split together, if they have the same flow groups, or not at all.
+func (b *builder) wholes() {
+	for i, block := range b.Front.Blocks {
+		var key *traffic.Groups
+		if k := b.keyOf[i]; k >= 0 {
+			key = b.out.Volumes.Keys[k]
+		}
+		why := block.Why
+		switch {
+		case key == nil && why == "":
+			why = "traffic does not tell its flow groups apart"
+		case why == "" && !block.Groups[0].Exact && !holdsTable(block) && block.Elements < int64(key.N()):
+			why = fmt.Sprintf("its %d elements are shared by %d flow groups, and traffic does not tell by which", block.Elements, key.N())
+		}
+		for _, o := range block.Objects { // an entry's counter goes where the entry goes
+			if o.Direct != nil && why == "" {
+				why = b.Front.Block(o.Direct).Why
+			}
+		}
+		b.whole = append(b.whole, why)
+	}
+	for _, set := range b.together() {
+		var names []string
+		for _, i := range set {
+			names = append(names, b.Front.Blocks[i].Name)
+		}
+		split := !slices.ContainsFunc(set, func(i int) bool { return b.whole[i] != "" || b.keyOf[i] != b.keyOf[set[0]] })
+		for _, i := range set {
+			if b.whole[i] == "" && !split {
+				b.whole[i] = "an @atomic region changes " + strings.Join(names, " and ") + " together, and their flow groups are not the same"
+			}
+		}
+		b.out.Problem.Together = append(b.out.Problem.Together, set)
+		b.note("blocks %s are placed together: an @atomic region changes them", strings.Join(names, " and "))
+	}
+}
+
+// together lists the sets of blocks that @atomic regions change together.
+func (b *builder) together() [][]int {
+	var sets [][]int
+	for _, objects := range b.Front.Together {
+		var set []int
+		for _, o := range objects {
+			if block := b.Front.Block(o); block != nil {
+				set = append(set, block.Index)
+			}
+		}
+		for i := 0; i < len(sets); i++ { // regions with a block in common are one
+			if slices.ContainsFunc(sets[i], func(k int) bool { return slices.Contains(set, k) }) {
+				set = append(set, sets[i]...)
+				sets = slices.Delete(sets, i, i+1)
+				i--
+			}
+		}
+		sets = append(sets, set)
+	}
+	for i := range sets {
+		slices.Sort(sets[i])
+		sets[i] = slices.Compact(sets[i])
+	}
+	return slices.DeleteFunc(sets, func(s []int) bool { return len(s) < 2 })
+}
+
 // problem fills in blocks, memories and the predictor.
 func (b *builder) problem() error {
 	out, mix := b.out, b.out.Mix
@@ -172,6 +243,7 @@ func (b *builder) problem() error {
 		TableEntries: b.Options.TableEntries, PCIeGbps: b.Options.PCIeGbps, TargetMpps: b.Options.TargetMpps,
 	}
 	out.Problem = p
+	b.wholes()
 	n := &nic{
 		m: b.Model, mix: mix, lockMem: b.Model.Queueing.LockMemory,
 		traffic: traffic.Traffic{PacketBytes: int(math.Round(out.Bytes))}, options: model.Options{Rule: b.Options.Rule, Brief: true},
@@ -211,22 +283,11 @@ func (b *builder) problem() error {
 // block turns a state block into the problem's.
 func (b *builder) block(n *nic, i int, block *frontend.Block) (partition.Block, Block, error) {
 	v := &b.out.Mix.Blocks[i]
-	own := Block{Block: block, Key: b.keyOf[i], Whole: block.Why}
+	own := Block{Block: block, Key: b.keyOf[i], Whole: b.whole[i]}
 	groups := 1
 	var key *traffic.Groups
 	if own.Key >= 0 {
 		key = b.out.Volumes.Keys[own.Key]
-	}
-	switch {
-	case own.Key < 0 && own.Whole == "":
-		own.Whole = "traffic does not tell its flow groups apart"
-	case own.Whole == "" && !block.Groups[0].Exact && !holdsTable(block) && block.Elements < int64(key.N()):
-		own.Whole = fmt.Sprintf("its %d elements are shared by %d flow groups, and traffic does not tell by which", block.Elements, key.N())
-	}
-	for _, o := range block.Objects { // an entry's counter goes where the entry goes
-		if o.Direct != nil && own.Whole == "" {
-			own.Whole = b.Front.Block(o.Direct).Why
-		}
 	}
 	if own.Whole != "" {
 		own.Key = -1

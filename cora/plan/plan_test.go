@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"bytes"
 	"math"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -227,25 +229,162 @@ func TestEntriesPerFlow(t *testing.T) {
 	}
 }
 
-// Packets of a capture or CSV decide branches on their own fields; what a user
-// sets comes first.
-func TestSharesFromPackets(t *testing.T) {
+// visits are Mpps by object.
+func visits(b *Built) map[string]float64 {
+	out := map[string]float64{}
+	for _, c := range b.Problem.Classes {
+		for _, i := range b.Problem.Paths[c.Path].Blocks {
+			for _, o := range b.Blocks[i].Objects {
+				out[o.Name] += c.Mpps
+			}
+		}
+	}
+	return out
+}
+
+// Each flow takes the path of its own headers, parser states included: the web
+// server's is counted in the sketch, another TCP flow is balanced, and neither
+// UDP, ICMP nor what is behind a tag that the parser does not know is.
+func TestFlowsTakeTheirOwnPaths(t *testing.T) {
 	r, _ := application(t, "l4lb")
-	dir := t.TempDir()
-	csv := filepath.Join(dir, "f.csv")
-	text := "src,dst,proto,sport,dport,pps,bytes\n10.0.0.1,10.0.0.2,tcp,1,80,30000,128\n10.0.0.3,10.0.0.2,tcp,1,443,70000,128\n10.0.0.3,10.0.0.2,udp,1,80,100000,128\n"
+	csv := filepath.Join(t.TempDir(), "f.csv")
+	text := "src,dst,proto,sport,dport,pps,bytes\n" +
+		"10.0.0.1,10.0.0.2,tcp,1,80,30000,128\n10.0.0.3,10.0.0.2,tcp,1,443,70000,128\n" +
+		"10.0.0.3,10.0.0.2,udp,1,80,100000,128\n10.0.0.4,10.0.0.2,icmp,0,0,200000,128\n"
 	if err := os.WriteFile(csv, []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	b := &builder{Input: Input{Front: r, Traffic: csv}, fields: mapFields(r.Program), out: &Built{}}
-	shares, err := b.measureShares(nil)
-	if err != nil || math.Abs(shares["http"]-0.3) > 1e-9 {
-		t.Errorf("http %v of the TCP packets (%v), want 0.3", shares["http"], err)
+	b, err := Build(Input{Front: r, Traffic: csv, Model: nfp(t), Costs: costs.Stored()})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, ok := shares["ConnTable.hit"]; ok {
-		t.Error("a look-up's outcome was read from packets")
+	got := visits(b)
+	for object, want := range map[string]float64{"sketch0": 0.03, "ConnTable": 0.07, "LoadCntr": 0.07} {
+		if math.Abs(got[object]-want) > 1e-9 {
+			t.Errorf("%s is visited by %v Mpps, want %v", object, got[object], want)
+		}
 	}
-	if shares, err = b.measureShares(map[string]float64{"http": 0.9}); err != nil || shares["http"] != 0.9 {
-		t.Errorf("http %v (%v), want the 0.9 that was set", shares["http"], err)
+	share := 0.0
+	for _, p := range b.Mix.Paths {
+		if len(p.Blocks) == 0 && p.Dropped {
+			share += p.Share
+		}
+	}
+	if math.Abs(share-0.75) > 1e-9 {
+		t.Errorf("%v of the packets are dropped as no TCP, want 0.75", share)
+	}
+	// The balanced flow is one entry; the web server's, UDP's and ICMP's are none.
+	for i, block := range b.Blocks {
+		if block.Objects[0].Name != "ConnTable" {
+			continue
+		}
+		for _, c := range b.Problem.Classes {
+			for k, at := range b.Problem.Paths[c.Path].Blocks {
+				if at == i && b.Label(i, int(c.Groups[k]))[0] != "10.0.0.3" {
+					t.Errorf("ConnTable is visited by %v", b.Label(i, int(c.Groups[k])))
+				}
+			}
+		}
+	}
+}
+
+// What a user sets of a branch comes before what headers say.
+func TestGivenSharesComeFirst(t *testing.T) {
+	r, _ := application(t, "l4lb")
+	dir := t.TempDir()
+	var out bytes.Buffer
+	w := traffic.NewCaptureWriter(&out)
+	for i, port := range []uint16{80, 443, 443, 443} {
+		f := traffic.Flow{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.0.2"), Proto: 6, SrcPort: 1, DstPort: port}
+		w.Write(int64(i)*1000, f.AppendHeaders(nil, 128), 128)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	yaml := filepath.Join(dir, "t.yaml")
+	for name, text := range map[string][]byte{filepath.Join(dir, "a.pcap"): out.Bytes(), yaml: []byte("captures: [a.pcap]\nrate_mpps: 1\nbranches: {http: 0.9}\n")} {
+		if err := os.WriteFile(name, text, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for file, want := range map[string]float64{yaml: 0.9, filepath.Join(dir, "a.pcap"): 0.25} {
+		b, err := Build(Input{Front: r, Traffic: file, Model: nfp(t), Costs: costs.Stored(), Options: Options{TargetMpps: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := partition.Solve(b.Problem, partition.Cora, partition.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, block := range b.Blocks {
+			if block.Objects[0].Name == "sketch0" && math.Abs(x.Blocks[i].Mpps-want) > 1e-9 {
+				t.Errorf("%s: the sketch is visited by %v of the packets, want %v", filepath.Base(file), x.Blocks[i].Mpps, want)
+			}
+		}
+	}
+}
+
+// Blocks that an @atomic region changes are placed together: split alike where
+// their flow groups are the same, and whole where not.
+func TestAtomicRegionsStayTogether(t *testing.T) {
+	for _, x := range []struct {
+		second string // index of the second register
+		split  bool
+	}{{"hdr.ipv4.srcAddr[9:0]", true}, {"hdr.ipv4.dstAddr[9:0]", false}} {
+		dir := t.TempDir()
+		if err := apps.Extract(dir); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, "atomic.p4")
+		text := `#include <core.p4>
+#include <v1model.p4>
+struct metadata_t { bit<32> n; bit<32> m; }
+#include "inet.p4"
+control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t s) {
+    register<bit<32>>(1024) first;
+    register<bit<32>>(1024) second;
+    apply {
+        if (hdr.ipv4.isValid()) {
+            @atomic {
+                first.read(meta.n, (bit<32>)hdr.ipv4.srcAddr[9:0]);
+                first.write((bit<32>)hdr.ipv4.srcAddr[9:0], meta.n + 1);
+                second.read(meta.m, (bit<32>)` + x.second + `);
+                second.write((bit<32>)` + x.second + `, meta.m ^ 3);
+            }
+        }
+    }
+}
+V1Switch(InetParser(), InetVerify(), I(), InetEgress(), InetCompute(), InetDeparser()) main;
+`
+		if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		p, err := p4.Load(file, p4.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := frontend.Analyse(p, frontend.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := traffic.Traffic{RateMpps: 2, PacketBytes: 128, Flows: &traffic.Flows{Count: 500, Popularity: "zipf", Alpha: 1}}
+		// memory for one register and half of the other
+		b, err := Build(Input{Front: r, Traffic: "t", Given: &w, Model: nfp(t), Costs: costs.Stored(),
+			Options: Options{MemoryBytes: map[string]int64{"imem": 0, "emem": 3000}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := partition.Solve(b.Problem, partition.Cora, partition.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := b.Document(plan)
+		if len(d.Together) != 1 || len(d.Together[0]) != 2 || len(d.Blocks) != 2 {
+			t.Fatalf("%d blocks, together %v; want the two as one", len(d.Blocks), d.Together)
+		}
+		on := plan.Blocks[0].Groups
+		if !plan.Feasible || !slices.Equal(plan.Blocks[0].OnNIC, plan.Blocks[1].OnNIC) || (on > 0) != x.split {
+			t.Errorf("%s: feasible %v, %d and %d groups on the NIC; want the same ones, some: %v", x.second, plan.Feasible, on, plan.Blocks[1].Groups, x.split)
+		}
 	}
 }
