@@ -41,6 +41,7 @@ type search struct {
 	proved    bool
 	tolerance float64 // of the objective: good enough to stop
 	planes    bool    // bound a predictor that is no Demander by planes
+	counts    *counting
 	exact     *branching
 	link      *pcie   // once PCIe has turned a plan down
 	over      *choice // the one turned down that PCIe comes closest to
@@ -173,6 +174,9 @@ func (s *search) run() {
 				if s.link != nil && r.bound > s.enough() {
 					s.link.solve(r)
 				}
+			}
+			if r.bound > s.enough() {
+				r.bound = s.counts.solve(r)
 			}
 			if s.exact != nil {
 				r.bound = s.exact.solve(r)
@@ -394,6 +398,7 @@ func solveAll(p *Problem, o Options, strategies ...Strategy) ([]*Plan, error) {
 		return nil, err
 	}
 	s := newSearch(in, in.rooms(), tolerance)
+	s.counts = &counting{s: s, budget: coraCounts}
 	s.exact = newBranching(s, coraNodes, coraNodes/50)
 	if in.groups() <= seeded {
 		for _, a := range []assignment{in.state(), in.flow(s.rooms)} {
@@ -479,6 +484,7 @@ func (s *search) prove(nodes int) *search {
 		p.link.prices, p.link.rows = s.link.prices, s.link.rows
 	}
 	p.planes = s.in.groups() > smallInstance
+	p.counts = &counting{s: p, budget: exactCounts}
 	p.exact = newBranching(p, nodes, max(1, nodes/4))
 	p.run()
 	if p.bound > s.bound {
