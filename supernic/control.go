@@ -116,9 +116,13 @@ func newControl(s *Scenario, seed uint64) (*control, error) {
 	if err != nil {
 		return nil, err
 	}
+	memory, err := s.newMemory(seed)
+	if err != nil {
+		return nil, err
+	}
 	n := len(s.DAGs)
 	c := &control{
-		manager: newManager(s, b), board: b,
+		manager: newManager(s, b, memory), board: b,
 		before: make([]snic.Volume, n), offered: make([]float64, n), believe: make([]float64, n), grants: make([]fair.Grant, n),
 		at: [][]snic.Volume{make([]snic.Volume, n), make([]snic.Volume, n)},
 	}

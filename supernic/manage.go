@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"nicprof/emu/snic"
+	"nicprof/emu/snic/vm"
 	"nicprof/sim"
 )
 
@@ -119,15 +120,18 @@ type manager struct {
 	events  []Event
 	choices []Choice
 	changed bool  // the way of some DAG
-	err     error // of the data plane
+	err     error // the first
+
+	memory *vm.Memory
+	spaces []Space // in the order of their users' first DAGs
 
 	unspaced bool // a DAG was launched or descheduled since the last space step
 }
 
 const never = sim.Time(math.MinInt64 / 2)
 
-func newManager(s *Scenario, p plane) *manager {
-	m := &manager{s: s, plane: p, regions: make([]region, s.Platform.Regions), port: never, changed: true}
+func newManager(s *Scenario, p plane, memory *vm.Memory) *manager {
+	m := &manager{s: s, plane: p, memory: memory, regions: make([]region, s.Platform.Regions), port: never, changed: true}
 	for i := range m.regions {
 		m.regions[i].owner = -1
 	}
@@ -141,7 +145,7 @@ func newManager(s *Scenario, p plane) *manager {
 	return m
 }
 
-// do notes the first error of the data plane, which is a mistake of ours.
+// do notes the first error.
 func (m *manager) do(err error) {
 	if m.err == nil {
 		m.err = err
@@ -247,9 +251,9 @@ func (m *manager) whose(r *region) string {
 	return text + ": " + chainText(m.s.NTs, r.chain)
 }
 
-// spaces returns the regions that a new chain could have: free ones, then those
+// rooms returns the regions that a new chain could have: free ones, then those
 // of the victim cache, the one given up longest ago first.
-func (m *manager) spaces() []int {
+func (m *manager) rooms() []int {
 	var found, cached []int
 	for i := range m.regions {
 		switch m.regions[i].state {
@@ -309,13 +313,17 @@ func (m *manager) deploy(d int) {
 	t := &m.tenants[d]
 	t.deployed = true
 	m.ingress(t, 0)
+	if err := m.openSpaces(t); err != nil {
+		m.do(err)
+		return
+	}
 	m.place(t, false)
 }
 
 // place gives a DAG regions: chains that serve already, regions that nobody uses,
 // and, if it must, regions that others use.
 func (m *manager) place(t *tenant, must bool) {
-	spaces := m.spaces()
+	spaces := m.rooms()
 	plan := m.planFor(t, len(spaces))
 	if plan == nil {
 		if !must {

@@ -118,7 +118,7 @@ func readFrames(path string) ([]frame, error) {
 	}
 	defer source.Close()
 	var frames []frame
-	var last int64
+	last := int64(capture.NoTime)
 	var total sim.Time
 	var p capture.Packet
 	for {
@@ -132,7 +132,7 @@ func readFrames(path string) ([]frame, error) {
 			return nil, fault.Inputf("%s: packet %d: %d bytes; expected at most %d: switch segmentation offload off when capturing", path, p.Number, f.bytes, traffic.MaxPacketBytes)
 		}
 		if p.Time != capture.NoTime {
-			if last != 0 && p.Time > last {
+			if last != capture.NoTime && p.Time > last {
 				f.gap = sim.Time(p.Time-last) * sim.Nanosecond
 			}
 			last = p.Time

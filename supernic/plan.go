@@ -76,15 +76,23 @@ type cell struct {
 	cycles int
 	area   float64
 	wide   bool // some stage has several branches
-	from   int  // downset
-	left   int  // its new regions
+	from   int  // downset, of so many NTs
+	size   int
+	left   int // its new regions
 	stage  []Branch
 }
 
-// better says whether a plan replaces the one found: also one that is as good, so
-// that of equal plans the one remains whose earlier stages have more.
-func (c *cell) better(cycles int, area float64) bool {
-	return !c.found || cycles < c.cycles || cycles == c.cycles && area <= c.area+areaSlack
+// better says whether a plan whose last stage begins after a downset of size NTs
+// replaces the one found. Of plans that are as good the one remains whose earlier
+// stages have more, and then whose NTs come first in the file.
+func (c *cell) better(cycles int, area float64, size int) bool {
+	switch {
+	case !c.found || cycles != c.cycles:
+		return !c.found || cycles < c.cycles
+	case math.Abs(area-c.area) > areaSlack:
+		return area < c.area
+	}
+	return size > c.size
 }
 
 // plan returns the plan to deploy, nil if there is none on this board, and never
@@ -174,7 +182,7 @@ func (p *planner) search(width int) []*Plan {
 				continue
 			}
 			for _, o := range p.stage(t&^d, width) {
-				p.extend(cells, i, i+1+k, o)
+				p.extend(cells, i, i+1+k, d.len(), o)
 			}
 		}
 	}
@@ -191,8 +199,8 @@ func (p *planner) search(width int) []*Plan {
 	return plans
 }
 
-// extend puts stage o between downsets i and t.
-func (p *planner) extend(cells [][2][]cell, i, t int, o option) {
+// extend puts stage o between downsets i, of so many NTs, and t.
+func (p *planner) extend(cells [][2][]cell, i, t, size int, o option) {
 	for wide := range 2 {
 		for k, from := range cells[i][wide] {
 			if !from.found || k+o.regions >= len(cells[t][0]) {
@@ -206,8 +214,8 @@ func (p *planner) extend(cells [][2][]cell, i, t int, o option) {
 			if len(o.branches) > 1 {
 				after = 1
 			}
-			if to := &cells[t][after][k+o.regions]; to.better(cycles, from.area+o.area) {
-				*to = cell{found: true, cycles: cycles, area: from.area + o.area, wide: wide == 1, from: i, left: k, stage: o.branches}
+			if to := &cells[t][after][k+o.regions]; to.better(cycles, from.area+o.area, size) {
+				*to = cell{found: true, cycles: cycles, area: from.area + o.area, wide: wide == 1, from: i, size: size, left: k, stage: o.branches}
 			}
 		}
 	}

@@ -19,6 +19,7 @@ type Result struct {
 	Shares    []Share
 	Events    []Event
 	Choices   []Choice
+	Spaces    []Space // address spaces, one a user and NT
 }
 
 // DAGResult is what came of a DAG's packets. Offered counts what the wire
@@ -54,7 +55,7 @@ func (m *manager) ntName(region, nt int) string {
 }
 
 func (c *control) result(end sim.Time, seed uint64) *Result {
-	r := &Result{Scenario: c.s, Duration: end, Seed: seed, PHY: c.board.PHY(), Shares: c.shares, Events: c.events, Choices: c.choices}
+	r := &Result{Scenario: c.s, Duration: end, Seed: seed, PHY: c.board.PHY(), Shares: c.shares, Events: c.events, Choices: c.choices, Spaces: c.spaces}
 	for i, d := range c.s.DAGs {
 		x := DAGResult{Name: d.Name, User: d.User}
 		if f := c.board.Flow(i); f != nil {

@@ -244,7 +244,7 @@ func (m *manager) grow(g growth) bool {
 				return false
 			}
 		}
-		spaces := m.spaces()
+		spaces := m.rooms()
 		if len(spaces) == 0 {
 			return false
 		}

@@ -65,7 +65,7 @@ func (m *manager) divideSpace() error {
 func (m *manager) instance(p fair.Pool, of leg) {
 	first := of.regions[0]
 	for n := len(of.regions); n < p.Instances; n++ {
-		spaces := m.spaces()
+		spaces := m.rooms()
 		if len(spaces) == 0 {
 			return
 		}

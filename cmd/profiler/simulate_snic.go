@@ -27,6 +27,7 @@ type simulated struct {
 	Shares     []simulatedShare    `json:"shares"`
 	Events     []simulatedEvent    `json:"events"`
 	Choices    []simulatedChoice   `json:"choices"`
+	Spaces     []simulatedSpace    `json:"spaces"`
 	Seed       uint64              `json:"seed"`
 }
 
@@ -80,6 +81,13 @@ type simulatedChoice struct {
 	Why  []string `json:"why"`
 }
 
+// simulatedSpace is the address space of an NT for a user.
+type simulatedSpace struct {
+	User  string `json:"user"`
+	NT    string `json:"nt"`
+	Pages int    `json:"pages"`
+}
+
 func microseconds(t sim.Time) float64 { return float64(t) / float64(sim.Microsecond) }
 
 // simulateScenario runs an sNIC scenario.
@@ -110,7 +118,7 @@ func newSimulated(r *supernic.Result) *simulated {
 	s := r.Scenario
 	d := &simulated{
 		Board: s.Platform.Board.Name, Backend: "emulated", DurationUS: microseconds(r.Duration), PHYUS: microseconds(r.PHY), Seed: r.Seed,
-		DAGs: []simulatedDAG{}, Resources: []simulatedResource{}, Shares: []simulatedShare{}, Events: []simulatedEvent{}, Choices: []simulatedChoice{},
+		DAGs: []simulatedDAG{}, Resources: []simulatedResource{}, Shares: []simulatedShare{}, Events: []simulatedEvent{}, Choices: []simulatedChoice{}, Spaces: []simulatedSpace{},
 	}
 	for _, x := range r.DAGs {
 		y := simulatedDAG{
@@ -155,6 +163,9 @@ func newSimulated(r *supernic.Result) *simulated {
 			y.DAG = s.DAGs[x.DAG].Name
 		}
 		d.Choices = append(d.Choices, y)
+	}
+	for _, x := range r.Spaces {
+		d.Spaces = append(d.Spaces, simulatedSpace{s.Users[x.User].Name, s.NTs[x.NT].Name, x.Pages})
 	}
 	return d
 }
