@@ -153,14 +153,15 @@ func (h *Host) Repeat(flow uint32) (m Message, ok bool) {
 // to the NIC, ahead of the packet.
 func (h *Host) Packet(entry uint32, tag Tag) (v Verdict, m Message, send bool) {
 	f := h.o.Flow(entry)
+	reserved := tag == TagInit || tag == TagToNIC // on the NIC room is kept for the flow
 	switch p := h.phase[f]; {
 	case p == Unknown && tag == TagInit && h.takes(f):
 		m, send = h.start(f, Handing), true
-	case p == Unknown && tag == TagInit, p == Serving && tag == TagInit:
+	case (p == Unknown || p == Serving) && reserved: // the host's: the NIC need keep no room
 		m, send = h.start(f, Adopting), true
 	case p == Unknown:
 		h.enter(f, Serving)
-	case p == Adopting && tag == TagInit, p == Handing, p == Offloading:
+	case p == Adopting && reserved, p == Handing, p == Offloading:
 		if h.tries[f]++; h.tries[f] == h.o.RepeatEvery {
 			h.tries[f] = 0
 			h.Repeats++

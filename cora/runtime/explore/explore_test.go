@@ -1,8 +1,11 @@
 package explore
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"nicprof/internal/fault"
 )
@@ -108,4 +111,54 @@ func TestBoundsAreChecked(t *testing.T) {
 	if r, err := Explore(Standard(false)[0], 100); err != nil || !r.Cut {
 		t.Errorf("100 states: cut %v, %v", r.Cut, err)
 	}
+}
+
+// Walks at random go further than explorations can: more flows, packets and
+// moves, and more of each that goes wrong. A host that stalls is a walk in which
+// it takes nothing for long; the walks' choices are skewed to make such.
+func TestWalksBeyondTheBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		some := func(most int) int { return rapid.IntRange(0, most).Draw(t, "bound") }
+		b := Bounds{
+			Entries: maxEntries, Pairs: rapid.Bool().Draw(t, "pairs"), Start: Start(some(2)), Room: maxEntries,
+			Packets: maxPackets, Moves: some(16), OnNIC: 1 + some(5), RepeatEvery: 1 + some(5),
+			Lose: some(16), Duplicate: some(8), Delay: some(8), Write: some(3), Repeat: some(8), LosePacket: some(4),
+		}
+		if b.Start != OnNIC {
+			b.Room = 1 + some(3)
+		}
+		if err := b.check(); err != nil {
+			t.Fatal(err)
+		}
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		stalled := [timeout + 1]float64{}
+		for k := range stalled {
+			stalled[k] = r.Float64()
+		}
+		w := newWorld(&b)
+		var way []string
+		for {
+			w.check()
+			if w.failure != "" {
+				t.Fatalf("%s\n%s", w.failure, strings.Join(way, "\n"))
+			}
+			steps := w.steps(nil)
+			if len(steps) == 0 {
+				break
+			}
+			s := steps[r.IntN(len(steps))]
+			if s.kind <= timeout && r.Float64() < stalled[s.kind] {
+				s = steps[r.IntN(len(steps))]
+			}
+			way = append(way, w.text(s))
+			before := w.left
+			w.failWrite, w.wrote = false, false
+			if !w.apply(s) {
+				w.left.write = before.write // nothing was written, so nothing failed
+			}
+		}
+		if w.quiet(); w.failure != "" {
+			t.Fatalf("%s\n%s", w.failure, strings.Join(way, "\n"))
+		}
+	})
 }

@@ -15,6 +15,7 @@ func Standard(full bool) []Bounds {
 		{Name: "two new flows, a slot for one", Entries: 2, Room: 1, Slots: 1, Packets: 2, Moves: 2, OnNIC: 2, RepeatEvery: 2},
 		{Name: "two new flows, room for one, a loss", Entries: 2, Room: 1, Slots: 2, Packets: 1, Moves: 2, OnNIC: 2, Lose: 1, RepeatEvery: 2},
 		{Name: "a refused offer comes again", Entries: 1, Start: OnHost, Room: 1, Packets: 2, Moves: 2, OnNIC: 2, Duplicate: 1, Write: 1, RepeatEvery: 2},
+		{Name: "an offer refused, made again, its echo lost", Entries: 1, Start: OnHost, Room: 1, Packets: 1, Moves: 1, OnNIC: 2, Lose: 1, Write: 1, Repeat: 1, RepeatEvery: 2},
 		{Name: "a lost packet, a failing write", Entries: 1, Start: OnHost, Room: 1, Packets: 3, Moves: 3, OnNIC: 2, Lose: 1, LosePacket: 1, Write: 1, RepeatEvery: 2},
 	}
 	if !full {
