@@ -50,6 +50,7 @@ func run(w io.Writer, full bool, most int, out string) error {
 			}
 			failed = append(failed, b.Name+": "+verdict+"\n"+strings.Join(r.Trace, "\n"))
 		}
+		fmt.Fprintf(w, "%-48s %9d states, %9d steps, %5d quiet, at most %2d steps to one: holds: %s\n", b.Name, r.States, r.Steps, r.Quiet, r.Longest, verdict)
 		held.Row(b.Name, b.Entries, b.Packets, b.Moves, b.OnNIC, mishaps(b), r.States, r.Steps, r.Quiet, r.Longest, verdict)
 	}
 	broken := table.New("A step left out", "step", "what is left out", "when", "states until it fails", "steps of the shortest way", "what is then wrong")
@@ -62,17 +63,13 @@ func run(w io.Writer, full bool, most int, out string) error {
 		if r.Failure == "" {
 			failed = append(failed, fmt.Sprintf("nothing fails without %v (%s)", b.Break, b.Name))
 		}
-		broken.Row(b.Break, b.Break.Text(), b.Name, r.States, len(r.Trace), r.Failure)
 		title := b.Break.String()
 		if b.Name != "" {
 			title += ", " + b.Name
 		}
+		fmt.Fprintf(w, "broken: %-40s %9d states, %2d steps: %s\n", title, r.States, len(r.Trace), r.Failure)
+		broken.Row(b.Break, b.Break.Text(), b.Name, r.States, len(r.Trace), r.Failure)
 		fmt.Fprintf(&ways, "\n### %s\n\n```\n%s\n    %s\n```\n", title, strings.Join(r.Trace, "\n"), r.Failure)
-	}
-	for _, t := range []*table.Table{held, broken} {
-		if err := t.Text(w, table.Colors(w, os.Getenv)); err != nil {
-			return err
-		}
 	}
 	if len(failed) > 0 {
 		return fault.Checkf("%s", strings.Join(failed, "\n"))
