@@ -84,7 +84,7 @@ type Base struct {
 	AccessCycles Num      `json:"access_cycles" yaml:"access_cycles"`
 	LockCycles   Num      `json:"lock_cycles" yaml:"lock_cycles"`
 	IOMpps       Num      `json:"io_mpps" yaml:"io_mpps"`
-	Cores        Num      `json:"cores" yaml:"cores"`
+	Cores        Num      `json:"cores" yaml:"cores"` // of class fpga: instances of a chain, unless more are asked for
 	Threads      Num      `json:"threads" yaml:"threads"`
 	Swaps        Num      `json:"swaps" yaml:"swaps"` // context swaps within Cycles
 	Index        string   `json:"index" yaml:"index"`

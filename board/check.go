@@ -197,7 +197,11 @@ func (b *Board) Check(p program.Program, cores, threads int) error {
 	if err != nil {
 		return err
 	}
-	if most := int(base.Cores.Value); cores < 0 || cores > most {
+	most := int(base.Cores.Value)
+	if b.FPGA != nil {
+		most = int(b.FPGA.Regions.Count.Value)
+	}
+	if cores < 0 || cores > most {
 		f.Add("cores", "%d; base %s of board %s runs on 1..%d", cores, base.Name, b.Name, most)
 	}
 	if most := int(b.Threads.Value); threads < 0 || threads > most {
@@ -210,6 +214,9 @@ func (b *Board) Check(p program.Program, cores, threads int) error {
 	}
 	if len(p.Chain) > 0 && b.Class != "fpga" {
 		f.Add("chain", "board %s (class %s) runs no chain of network tasks", b.Name, b.Class)
+	}
+	if b.FPGA != nil {
+		f = append(f, b.FPGA.check(p, max(1, cores), b.Name)...)
 	}
 	r := b.Resolve(p)
 	for i, a := range r.Accesses {

@@ -2,11 +2,15 @@ package board
 
 import (
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 
 	"nicprof/internal/config"
+	"nicprof/program"
 )
 
-// FPGA is what a board of class fpga has beside its clock, link and memories: a
+// FPGA is what a board of class fpga has beside its clock and link: a
 // data path that every packet takes, a central scheduler, and regions that run
 // chains of network tasks (NTs) and are configured one by one. Its bases are
 // the policies of the scheduler (SNIC, PANIC), and its cores the regions.
@@ -22,8 +26,8 @@ type FPGA struct {
 	Regions   Regions   `json:"regions" yaml:"regions"`
 	PHYNS     Num       `json:"phy_ns" yaml:"phy_ns"`               // PHY and MAC, both ways together
 	LinkBytes Num       `json:"link_bytes" yaml:"link_bytes"`       // buffer of the reliable link layer
-	VM        VM        `json:"vm" yaml:"vm"`                       // memory of NTs
-	Control   Control   `json:"control" yaml:"control"`             // periods of the control plane
+	VM        VM        `json:"vm,omitzero" yaml:"vm"`              // memory of NTs
+	Control   Control   `json:"control,omitzero" yaml:"control"`    // periods of the control plane
 	NTs       []NT      `json:"nts,omitempty" yaml:"nts,omitempty"` // known network tasks
 }
 
@@ -134,6 +138,61 @@ func (f *FPGA) Stage(name string) float64 {
 		}
 	}
 	return 0
+}
+
+// StagesOf returns the network tasks of a program's chain with what the board
+// knows of them filled in.
+func (f *FPGA) StagesOf(chain []program.Stage) []program.Stage {
+	chain = slices.Clone(chain)
+	for i := range chain {
+		s := &chain[i]
+		if n := f.NT(s.Name); n != nil && s.Cycles == 0 {
+			s.Cycles = int(n.Cycles.Value)
+			if s.II == 0 {
+				s.II = int(math.Ceil(n.II.Value))
+			}
+			if s.Gbps == 0 {
+				s.Gbps = n.Gbps.Value
+			}
+		}
+	}
+	return chain
+}
+
+// check complains about a program of so many instances that the regions cannot
+// run.
+func (f *FPGA) check(p program.Program, instances int, name string) config.Findings {
+	var found config.Findings
+	runs := 0
+	for i, s := range p.Chain {
+		if !s.Skip {
+			runs++
+		}
+		if s.Cycles == 0 && f.NT(s.Name) == nil {
+			var have []string
+			for _, n := range f.NTs {
+				have = append(have, n.Name)
+			}
+			found.Add(fmt.Sprintf("chain[%d]", i), "board %s knows no network task %q; give its cycles, or use one of %s", name, s.Name, strings.Join(have, ", "))
+		}
+	}
+	regions := instances
+	if p.Parallel {
+		regions *= runs
+	}
+	switch n := int(f.Regions.Count.Value); {
+	case len(p.Chain) > 0 && runs == 0:
+		found.Add("chain", "every network task is skipped")
+	case regions > n:
+		found.Add("chain", "takes %d regions; board %s has %d", regions, name, n)
+	}
+	if p.Configure != "" && (p.Parallel || instances > 1) {
+		found.Add("configure", "configures one region: no parallel tasks, no second instance")
+	}
+	if len(p.Stateless) > 0 {
+		found.Add("stateless", "board %s has no cores; what packets need done is a chain of network tasks", name)
+	}
+	return found
 }
 
 func (f *FPGA) findings() config.Findings {

@@ -37,6 +37,7 @@ type Result struct {
 	Latency     []sim.Time // of each measured packet
 	Utilisation []Use      // by resource, in a fixed order
 	Stacks      []Stack    // with Config.Profile
+	Outage      sim.Time   // of a program whose region is configured: nothing was served for so long
 }
 
 // Use is the utilisation of a resource, 0..1.

@@ -112,7 +112,10 @@ type Sample struct {
 	// EventsPerS are events that the board's own blocks counted, a second, over
 	// the whole measurement, warm-up included.
 	EventsPerS map[string]float64 `json:"events_per_s,omitempty"`
-	Profile    *Profile           `json:"-"`
+	// OutageUS is how long a chain served nothing because its region was being
+	// configured, µs.
+	OutageUS float64  `json:"outage_us,omitempty"`
+	Profile  *Profile `json:"-"`
 }
 
 // Profile says where a packet's time goes: one Stack a path through the board.

@@ -26,11 +26,23 @@ const (
 	GroupCores     = "cores"     // cores and contexts, bare and with accesses
 	GroupSkew      = "skew"      // one access whose elements are Zipf
 	GroupMix       = "mix"       // random programs of several accesses, stateless work and locks
+
+	// Of an sNIC.
+	GroupCredits  = "credits"  // credits of one network task, by packet size
+	GroupChains   = "chains"   // network tasks in one chain, alone and saturated
+	GroupParallel = "parallel" // network tasks side by side
+	GroupSkip     = "skip"     // a chain of which packets use a part
+	GroupPR       = "pr"       // configuration of a region, and context switch
 )
 
 // Groups lists the groups in plan order. Mixes are measured on run-to-completion
-// boards only.
-var Groups = []string{GroupStateless, GroupSingle, GroupPairs, GroupLocks, GroupCores, GroupSkew, GroupMix}
+// boards only, those from credits on by an sNIC alone.
+var Groups = slices.Concat(programGroups, chainGroups)
+
+var (
+	programGroups = []string{GroupStateless, GroupSingle, GroupPairs, GroupLocks, GroupCores, GroupSkew, GroupMix}
+	chainGroups   = []string{GroupCredits, GroupChains, GroupParallel, GroupSkip, GroupPR}
+)
 
 // Suites lists the suites from the smallest on: quick takes seconds of
 // processor time, standard minutes, full hours (shard it).
@@ -85,6 +97,8 @@ func Plan(b *board.Board, suite string, only []string, seed uint64) ([]Workload,
 		p.onInterface(suite)
 	case RunToCompletion(b):
 		p.onCores(suite)
+	case b.FPGA != nil:
+		p.onRegions(suite)
 	default:
 		p.stateless()
 		p.single()
@@ -247,8 +261,14 @@ type part struct{ cores, threads int }
 
 var whole part
 
-// add appends a workload. One that two sweeps share is measured once.
+// add appends a workload that saturates the board. One that two sweeps share is
+// measured once.
 func (p *planner) add(group, base string, prog program.Program, on part) {
+	p.addAt(0, group, base, prog, on)
+}
+
+// addAt appends a workload at an offered rate, Mpps, 0 to saturate.
+func (p *planner) addAt(mpps float64, group, base string, prog program.Program, on part) {
 	if p.only != nil && !slices.Contains(p.only, group) {
 		return
 	}
@@ -260,6 +280,9 @@ func (p *planner) add(group, base string, prog program.Program, on part) {
 	}
 	if on.threads > 0 {
 		key += fmt.Sprintf("/%d-threads", on.threads)
+	}
+	if mpps > 0 {
+		key += fmt.Sprintf("/%g-mpps", mpps)
 	}
 	if p.seen[key] || p.err != nil {
 		return
@@ -274,6 +297,7 @@ func (p *planner) add(group, base string, prog program.Program, on part) {
 		Key:     key,
 		Group:   group,
 		Program: prog,
+		Traffic: traffic.Traffic{RateMpps: mpps},
 		Options: Options{
 			Cores:   on.cores,
 			Threads: on.threads,
@@ -298,6 +322,9 @@ func describe(p program.Program) string {
 	}
 	for _, l := range p.Locks {
 		s = append(s, l.String())
+	}
+	if len(p.Chain) > 0 {
+		s = append(s, describeChain(p))
 	}
 	if len(s) == 0 {
 		s = append(s, "bare")

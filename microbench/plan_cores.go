@@ -30,9 +30,11 @@ func groupsOf(b *board.Board) []string {
 	case b.Class == classNet:
 		return []string{GroupSingle, GroupCores}
 	case RunToCompletion(b):
-		return Groups
+		return programGroups
+	case b.FPGA != nil:
+		return chainGroups
 	}
-	return slices.DeleteFunc(slices.Clone(Groups), func(g string) bool { return g == GroupMix })
+	return slices.DeleteFunc(slices.Clone(programGroups), func(g string) bool { return g == GroupMix })
 }
 
 // coreSuite sizes the sweeps of a run-to-completion board.

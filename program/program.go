@@ -74,11 +74,23 @@ var Kinds = []string{ALU, Multiply, Modulo, Hash, Checksum, Header}
 // either a map or a plain count of ALU operations.
 type Stateless map[string]float64
 
-// Stage is one network task (NT) of an sNIC chain.
+// Stage is one network task (NT) of an sNIC chain. A packet takes Cycles through
+// it; it accepts one every II cycles (0: 1) and no more than Gbps (0: no limit).
+// Without Cycles it is the NT that the board knows by that name. With Skip the
+// packet passes it by.
 type Stage struct {
-	Name   string `json:"name" yaml:"name"`
-	Cycles int    `json:"cycles" yaml:"cycles"`
+	Name   string  `json:"name" yaml:"name"`
+	Cycles int     `json:"cycles" yaml:"cycles"`
+	II     int     `json:"ii,omitempty" yaml:"ii,omitempty"`
+	Gbps   float64 `json:"gbps,omitempty" yaml:"gbps,omitempty"`
+	Skip   bool    `json:"skip,omitempty" yaml:"skip,omitempty"`
 }
+
+// What Program.Configure may be.
+const (
+	ConfigureRegion = "pr"             // an idle region gets the chain
+	ContextSwitch   = "context-switch" // the region runs a chain, which is stopped and saved first
+)
 
 // Program is what happens to one packet. Base names a board's base program
 // ("forward", "profiling", "xdp", …) or is a cycle count ("1200").
@@ -90,5 +102,13 @@ type Program struct {
 	Accesses    []Access       `json:"accesses,omitempty" yaml:"accesses,omitempty"`
 	Locks       []Lock         `json:"locks,omitempty" yaml:"locks,omitempty"`
 	Flows       *traffic.Flows `json:"flows,omitempty" yaml:"flows,omitempty"`
-	Chain       []Stage        `json:"chain,omitempty" yaml:"chain,omitempty"`
+
+	// Of an sNIC. The chain's NTs run one after the other in one region, or with
+	// Parallel side by side, a region each, and have Credits each (0: the
+	// board's). Configure, "pr" or "context-switch", has its region configured
+	// while packets come.
+	Chain     []Stage `json:"chain,omitempty" yaml:"chain,omitempty"`
+	Parallel  bool    `json:"parallel,omitempty" yaml:"parallel,omitempty"`
+	Credits   int     `json:"credits,omitempty" yaml:"credits,omitempty"`
+	Configure string  `json:"configure,omitempty" yaml:"configure,omitempty"`
 }

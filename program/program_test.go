@@ -87,7 +87,11 @@ func TestParseComplaints(t *testing.T) {
 		{"locks:\n  - name: a\n    elements: 1\n    section:\n      - {memory: imem, op: read, mode: bulk, bytes: 5, per_packet: 1}\n", "p.yaml:5: locks[0].section[0].bytes: 5 is not a multiple of 4; allowed are 4, 8, …, 128"},
 		{"flows: {count: 0}\n", "p.yaml:1: flows.count: 0 flows; expected 1..2^40"},
 		{"flows: {count: 10, popularity: zipf, alpha: -1}\n", "p.yaml:1: flows.alpha: -1 is not a Zipf exponent; expected above 0 up to 20, such as 0.99"},
-		{"chain: [{name: nt1}]\n", "p.yaml:1: chain[0].cycles: 0 cycles; expected at least 1"},
+		{"chain: [{name: nt1, cycles: -1}]\n", "p.yaml:1: chain[0].cycles: -1 cycles; expected 1..1048576, or none for an NT that the board knows"},
+		{"chain: [{name: nt1, gbps: -1, ii: -2}]\n", "p.yaml:1: chain[0].ii: a packet every -2 cycles; expected 1..1048576\np.yaml:1: chain[0].gbps: -1 Gb/s; expected 0 (no limit) to 1048576"},
+		{"credits: 4\n", "p.yaml:1: chain: parallel, credits and configure need a chain of network tasks"},
+		{"chain: [{name: a}]\ncredits: -1\n", "p.yaml:2: credits: -1 credits; expected 1..65536, or none for the board's"},
+		{"chain: [{name: a}]\nconfigure: melt\n", `p.yaml:2: configure: "melt"; expected pr or context-switch`},
 		{"", "p.yaml:1: the file is empty; a YAML document is expected"},
 	} {
 		_, err := Parse(strings.NewReader(c.in), "p.yaml")

@@ -16,6 +16,9 @@ const (
 	MaxBytes     = 128     // bytes of one access
 	MaxPerPacket = 10_000  // accesses of one line, or stateless operations / 1000, in one packet
 	MaxElements  = 1 << 24 // locks in one array
+	MaxChain     = 64      // network tasks of a chain
+	MaxCredits   = 1 << 16 // of a network task
+	MaxStage     = 1 << 20 // cycles, or Gb/s, of one
 	MaxSleep     = 1 << 20 // cycles of a sleep idiom; the NFP's sleep counter has 20 bits
 )
 
@@ -55,9 +58,27 @@ func (p Program) findings() config.Findings {
 	for i, s := range p.Chain {
 		path := fmt.Sprintf("chain[%d]", i)
 		checkName(&f, path+".name", s.Name)
-		if s.Cycles < 1 {
-			f.Add(path+".cycles", "%d cycles; expected at least 1", s.Cycles)
+		if s.Cycles < 0 || s.Cycles > MaxStage {
+			f.Add(path+".cycles", "%d cycles; expected 1..%d, or none for an NT that the board knows", s.Cycles, MaxStage)
 		}
+		if s.II < 0 || s.II > MaxStage {
+			f.Add(path+".ii", "a packet every %d cycles; expected 1..%d", s.II, MaxStage)
+		}
+		if !(s.Gbps >= 0 && s.Gbps <= MaxStage) {
+			f.Add(path+".gbps", "%v Gb/s; expected 0 (no limit) to %d", s.Gbps, MaxStage)
+		}
+	}
+	if len(p.Chain) > MaxChain {
+		f.Add("chain", "%d network tasks; at most %d", len(p.Chain), MaxChain)
+	}
+	if p.Credits < 0 || p.Credits > MaxCredits {
+		f.Add("credits", "%d credits; expected 1..%d, or none for the board's", p.Credits, MaxCredits)
+	}
+	if c := p.Configure; c != "" && c != ConfigureRegion && c != ContextSwitch {
+		f.Add("configure", "%q; expected %s or %s", c, ConfigureRegion, ContextSwitch)
+	}
+	if len(p.Chain) == 0 && (p.Parallel || p.Credits > 0 || p.Configure != "") {
+		f.Add("chain", "parallel, credits and configure need a chain of network tasks")
 	}
 	return f
 }

@@ -20,6 +20,7 @@ import (
 	_ "nicprof/microbench/host"
 	_ "nicprof/microbench/netif"
 	_ "nicprof/microbench/nfp"
+	_ "nicprof/microbench/snic"
 )
 
 func main() {

@@ -71,6 +71,9 @@ type Resource struct {
 	Busy sim.Time
 }
 
+// storeName is the packet store's name among the resources.
+const storeName = "store"
+
 // Resources appends the resources, always in the same order: ingress, store,
 // scheduler, region0 and so on, egress.
 func (b *Board) Resources(dst []Resource) []Resource {
@@ -78,7 +81,7 @@ func (b *Board) Resources(dst []Resource) []Resource {
 	b.weigh(now)
 	dst = append(dst,
 		Resource{"ingress", b.ingress.Busy(now)},
-		Resource{"store", sim.Time(b.held / float64(b.cells))},
+		Resource{storeName, sim.Time(b.held / float64(b.cells))},
 		Resource{"scheduler", b.scheduler.Busy(now)})
 	for i := range b.regions {
 		g := &b.regions[i]

@@ -3,6 +3,7 @@ package snic
 import (
 	"math"
 
+	"nicprof/emu"
 	"nicprof/sim"
 )
 
@@ -48,6 +49,9 @@ type Board struct {
 	weighed         sim.Time        // until when held counts
 	ingress, egress sim.Server
 	scheduler       sim.Server
+
+	lastSent, silence sim.Time   // when a packet last left, and the longest time between two
+	meter             *emu.Meter // of Run
 }
 
 // kind is an NT with its times.
@@ -631,7 +635,14 @@ func (b *Board) sent(p int32) {
 	f := b.flows[pk.flow]
 	f.Served.add(pk.bytes)
 	f.Passes += int64(pk.passes)
-	f.Latency.add(pk.leaves - pk.arrived)
+	latency := pk.leaves - pk.arrived
+	f.Latency.add(latency)
+	now := b.Now()
+	b.silence = max(b.silence, now-b.lastSent)
+	b.lastSent = now
+	if b.meter != nil && b.meter.On && !b.meter.Full() {
+		b.meter.Leave(now, latency+b.phy, 0)
+	}
 	b.release(p)
 }
 

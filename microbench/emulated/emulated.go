@@ -137,6 +137,7 @@ type measurement struct {
 	duration sim.Time
 	packets  int64
 	dropped  int64
+	outage   sim.Time
 	profile  *microbench.Profile
 }
 
@@ -175,6 +176,7 @@ func (m *measurement) add(r *emu.Result, batches []float64, e sim.Estimate) {
 	m.duration += r.Duration
 	m.packets += r.Packets
 	m.dropped += r.Dropped
+	m.outage += r.Outage
 	m.addProfile(r)
 }
 
@@ -209,6 +211,7 @@ func (m *measurement) summarise(precision float64) {
 	s.MedianMpps = stats.Median(m.series)
 	s.Outliers = len(stats.Outliers(m.series))
 	s.DroppedMpps = float64(m.dropped) / s.DurationUS
+	s.OutageUS = float64(m.outage) / float64(m.runs) / float64(sim.Microsecond)
 	s.Utilisation = make(map[string]float64, len(m.use))
 	best := 0.0
 	for _, name := range m.order {
