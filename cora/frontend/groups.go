@@ -554,7 +554,7 @@ func (t *tracer) piece(defs []int, at traced) Group {
 	for _, d := range defs {
 		brought := at.v.Kind == ir.HeaderField || at.v.Kind == ir.Intrinsic
 		switch {
-		case d == entry && brought || d != entry && at.v.Kind == ir.HeaderField && t.r.Program.Code[d].Op == ir.Extract && t.r.carried(d, at.v) == nil:
+		case brought && (d == entry || t.r.Program.Code[d].Op == ir.Extract && t.r.carried(d, at.v) == nil):
 			if !original && !t.overwritten(d, defs, at.instr) { // one header of several paths through the parser
 				all, original = append(all, whole), true
 			}

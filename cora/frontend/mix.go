@@ -177,8 +177,12 @@ type walk struct {
 	assumed map[string]bool
 	open    map[*Branch]bool
 	taken   int // steps
-	cut     bool
-	late    float64
+
+	// behindQueue tells, by stage, whether a packet that ingress dropped does not
+	// come there.
+	behindQueue []bool
+	cut         bool
+	late        float64
 }
 
 // step is a block visited after the steps before it; step 0 is the start.
@@ -225,6 +229,11 @@ func newWalk(r *Result, edges map[*Branch][]chance, fields map[int][]*ir.Expr) *
 		r: r, edges: edges, fields: fields, visits: make([]float64, n), at: make([]map[string]*state, n), next: make([]map[string]*state, n),
 		steps: []step{{}}, ids: map[step]int{}, tests: []test{{}}, testIDs: map[test]int{}, ends: map[end]weight{},
 		assumed: map[string]bool{}, open: map[*Branch]bool{},
+	}
+	w.behindQueue = []bool{false}
+	for k, s := range r.Program.Stages {
+		later := k > 0 && (w.behindQueue[k-1] || s.Kind == ir.Egress || s.Kind == ir.Parser)
+		w.behindQueue = append(w.behindQueue[:k], later)
 	}
 	w.findFacts()
 	return w
@@ -395,6 +404,10 @@ func (w *walk) put(at []map[string]*state, i int, s *state) {
 
 // step executes an instruction in a state.
 func (w *walk) step(in *ir.Instr, s *state) {
+	if s.end.dropped && w.behindQueue[min(in.Stage, len(w.behindQueue)-1)] {
+		w.ends[s.end] = w.ends[s.end].plus(s.weight) // nothing leaves the ingress pipeline
+		return
+	}
 	w.visits[in.ID] += s.mass
 	w.taken++
 	if w.r.operates(in) {
@@ -469,10 +482,23 @@ func (w *walk) define(in *ir.Instr, s *state) {
 		if known && w.facts[d.Var.Name] && d.Lo == 0 && d.Hi == d.Var.Bits-1 && !d.May {
 			s.known[d.Var.Name] = value
 		}
-		if in.Op == ir.Assign && strings.HasSuffix(d.Var.Name, ".egress_spec") {
-			s.end.dropped = false
+		if in.Op == ir.Assign && d.Var.Kind == ir.Intrinsic {
+			s.end.dropped = drops(d.Var.Name, eval(in.Args[0], s.known), s.end.dropped)
 		}
 	}
+}
+
+// drops tells whether a packet is dropped when a location of the architecture's is
+// given a value, nil when that is not known: v1model's port takes a drop back,
+// PSA and TNA have a flag.
+func drops(location string, value *big.Int, before bool) bool {
+	switch name := location[strings.LastIndex(location, ".")+1:]; {
+	case name == "egress_spec":
+		return false
+	case (name == "drop" || name == "drop_ctl") && value != nil:
+		return value.Bit(0) == 1
+	}
+	return before
 }
 
 // part splits a state at a branch.

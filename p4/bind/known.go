@@ -57,6 +57,8 @@ func init() {
 		"verify_checksum": checksum, "verify_checksum_with_payload": checksum,
 		"update_checksum": checksum, "update_checksum_with_payload": checksum,
 
+		"SelectByDirection": byDirection,
+
 		"mark_to_drop": drop,
 		"drop_packet":  drop,
 		"add_entry":    addEntry,
@@ -346,6 +348,20 @@ func drop(b *binder, c *extern) (value, bool) {
 		}
 	}
 	return nil, true
+}
+
+// byDirection lowers PNA's choice between two scalars: NET_TO_HOST, the first
+// member, takes the first one.
+func byDirection(b *binder, c *extern) (value, bool) {
+	x, okX := c.arg(1).(*scalar)
+	y, okY := c.arg(2).(*scalar)
+	d, okD := c.arg(0).(*scalar)
+	if !okX || !okY || !okD {
+		return nil, false
+	}
+	in := &ir.Expr{Op: ir.Mux, Bits: x.e.Bits, Signed: x.e.Signed, Bool: x.e.Bool,
+		Args: []*ir.Expr{fold("==", d, constant(bigInt(0), d.t), boolType).e, x.e, y.e}}
+	return &scalar{t: x.t, e: in}, true
 }
 
 // addEntry lowers PNA's add_entry: the table whose action runs gets an entry

@@ -141,8 +141,17 @@ func (b *binder) fatal(format string, args ...any) {
 	panic(stop{})
 }
 
+// archOf names the architecture that declares what stands at a place, "" for what
+// the program declares, whatever its file is called.
+func (b *binder) archOf(pos source.Pos) string {
+	if pos.File == b.file.Name {
+		return ""
+	}
+	return prelude.Arch(pos.File)
+}
+
 // isArch tells whether a declaration is the architecture's, not the program's.
-func (b *binder) isArch(pos source.Pos) bool { return prelude.Arch(pos.File) != "" }
+func (b *binder) isArch(pos source.Pos) bool { return b.archOf(pos) != "" }
 
 // decl binds a declaration of the outermost scope.
 func (b *binder) decl(d syntax.Decl) {
@@ -441,7 +450,7 @@ func (b *binder) main() string {
 	if !ok {
 		return ""
 	}
-	b.arch = prelude.Arch(b.global.names[bt.block.name].pos.File)
+	b.arch = b.archOf(b.global.names[bt.block.name].pos)
 	slots := b.slots(i, nil)
 	b.nameStorage(slots)
 	for _, sl := range slots {
