@@ -86,17 +86,30 @@ type tenant struct {
 	accessed bool
 	bound    bool    // its packets have a way
 	legs     [][]leg // by stage; nil while it has no region
-	base     [][]leg // without scaling
-	extra    []int   // regions that scaling added
-	pending  [][]leg // route once extra serves
+	pending  [][]leg // its next way, once all of that serves
+	grown    []step  // instances added to its plan, the last at the end
 	load     float64 // Gb/s that it was offered lately
 	smooth   float64
 	quiet    sim.Time // how long it was offered nothing
-	under    sim.Time // how long its base would have done
+	under    sim.Time // how long it would have done without the last instance
 	limit    float64  // Gb/s of ingress
 	limited  bool
 	eased    sim.Time // how long it has had all that it was offered
 	cycles   int      // of its plan
+}
+
+// step is an instance that was added: its region, and the way before.
+type step struct {
+	region int
+	before [][]leg
+}
+
+// way is the way that the DAG has or is about to have.
+func (t *tenant) way() [][]leg {
+	if t.pending != nil {
+		return t.pending
+	}
+	return t.legs
 }
 
 // Choice is why a DAG runs as it does, or, with DAG -1, what the space step
@@ -374,9 +387,9 @@ func (m *manager) apply(t *tenant, plan *Plan, spaces []int) {
 			t.legs[i] = append(t.legs[i], leg{nts: b.NTs, regions: []int{at}})
 		}
 	}
-	t.base, t.cycles = t.legs, plan.Cycles
+	t.cycles = plan.Cycles
 	m.changed, m.unspaced = true, true
-	m.bind(t)
+	m.settle(t)
 }
 
 // join lets a DAG use a region whose chain is there.
@@ -513,7 +526,7 @@ func (m *manager) leave(t *tenant) {
 		r.dags = slices.Delete(r.dags, at, at+1)
 		m.giveUp(i)
 	}
-	t.legs, t.base, t.pending, t.extra = nil, nil, nil, nil
+	t.legs, t.pending, t.grown = nil, nil, nil
 	m.changed, m.unspaced = true, true
 }
 
@@ -530,23 +543,43 @@ func (m *manager) giveUp(i int) {
 	}
 }
 
-// bind sets the route of a DAG once the chains of all its regions serve.
-func (m *manager) bind(t *tenant) {
-	if t.legs == nil {
-		return
+// settle gives a DAG its next way, or its first, once the chains of all regions
+// on it serve.
+func (m *manager) settle(t *tenant) {
+	if t.pending != nil && m.serves(t.pending) {
+		t.legs, t.pending = t.pending, nil
+		t.bound, m.changed = false, true
 	}
-	for _, stage := range t.legs {
-		for _, l := range stage {
-			for _, i := range l.regions {
-				if m.regions[i].state != serving {
-					return
-				}
-			}
-		}
+	if t.bound || t.legs == nil || !m.serves(t.legs) {
+		return
 	}
 	m.do(m.plane.SetRoute(t.dag, m.route(t.legs)))
 	t.bound = true
 	m.ingress(t, t.limit)
+}
+
+// serves says whether the chains of all regions on a way serve.
+func (m *manager) serves(legs [][]leg) bool {
+	for _, stage := range legs {
+		for _, l := range stage {
+			for _, i := range l.regions {
+				if m.regions[i].state != serving {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// with is legs with another region in the instances of leg b of stage a.
+func with(legs [][]leg, a, b, region int) [][]leg {
+	next := make([][]leg, len(legs))
+	for k := range next {
+		next[k] = slices.Clone(legs[k])
+	}
+	next[a][b].regions = append(slices.Clone(legs[a][b].regions), region)
+	return next
 }
 
 // ingress opens or closes the port for a DAG.

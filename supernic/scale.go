@@ -74,14 +74,7 @@ func (m *manager) advance() {
 		}
 	}
 	for i := range m.tenants {
-		t := &m.tenants[i]
-		if t.pending != nil && !slices.ContainsFunc(t.extra, func(r int) bool { return m.regions[r].state != serving }) {
-			t.legs, t.pending = t.pending, nil
-			t.bound, m.changed = false, true
-		}
-		if !t.bound {
-			m.bind(t)
-		}
+		m.settle(&m.tenants[i])
 	}
 }
 
@@ -113,7 +106,7 @@ func (m *manager) scale(length sim.Time) {
 	}
 	for i := range m.tenants {
 		t := &m.tenants[i]
-		if len(t.extra) == 0 || t.pending != nil || !m.fits(t) {
+		if len(t.grown) == 0 || t.pending != nil || !m.fits(t) {
 			t.under = 0
 			continue
 		}
@@ -151,7 +144,7 @@ func (m *manager) scaleOut(i int) bool {
 	var ways []growth
 	for _, d := range m.regions[i].dags {
 		t := &m.tenants[d]
-		if len(t.extra) == 0 && t.bound {
+		if t.pending == nil && t.bound {
 			ways = append(ways, m.growths(i, t)...)
 		}
 	}
@@ -206,7 +199,7 @@ func (m *manager) growths(i int, t *tenant) []growth {
 	for _, n := range graph.order(graph.all()) {
 		all = append(all, graph.nts[n])
 	}
-	if m.chainGbps(all) >= t.smooth {
+	if m.chainGbps(all) >= t.smooth && (len(t.legs) > 1 || len(t.legs[0]) > 1 || !slices.Equal(t.legs[0][0].nts, all) || m.shared(t)) {
 		try(all, true, func(region int) [][]leg { return [][]leg{{{nts: all, regions: []int{region}}}} })
 	}
 	for a, stage := range t.legs {
@@ -214,31 +207,25 @@ func (m *manager) growths(i int, t *tenant) []growth {
 			if !slices.Contains(l.regions, i) {
 				continue
 			}
-			try(l.nts, false, func(region int) [][]leg {
-				legs := make([][]leg, len(t.legs))
-				for k := range legs {
-					legs[k] = slices.Clone(t.legs[k])
-				}
-				legs[a][b].regions = append(slices.Clone(l.regions), region)
-				return legs
-			})
+			try(l.nts, false, func(region int) [][]leg { return with(t.legs, a, b, region) })
 		}
 	}
 	return ways
 }
 
+// shared says whether another DAG uses a region on a DAG's way.
+func (m *manager) shared(t *tenant) bool {
+	return slices.ContainsFunc(m.regions, func(r region) bool { return slices.Contains(r.dags, t.dag) && len(r.dags) > 1 })
+}
+
 // grow adds an instance, in a region that keeps its chain, or in one that nobody
 // uses; not by PR within a monitor period of giving up one of its NTs.
 func (m *manager) grow(g growth) bool {
-	at := New
-	for i := range m.regions {
-		r := &m.regions[i]
-		if r.state == kept && slices.Equal(r.chain, g.chain) && (r.owner < 0 || r.owner == g.t.user) {
-			at = i
-			break
-		}
-	}
-	if at == New {
+	at := slices.IndexFunc(m.regions, func(r region) bool {
+		return r.state == kept && slices.Equal(r.chain, g.chain) && (r.owner < 0 || r.owner == g.t.user)
+	})
+	hit := at >= 0
+	if !hit {
 		for _, nt := range g.chain {
 			if m.now-m.scaled[nt] < m.s.Platform.Monitor {
 				return false
@@ -252,32 +239,33 @@ func (m *manager) grow(g growth) bool {
 	}
 	m.event(EventScaleOut, g.chain, at, g.t)
 	m.why(g.t, "%v ms of overload: another instance of %s in region %d", float64(m.s.Platform.Monitor)/float64(sim.Millisecond), chainText(m.s.NTs, g.chain), at)
-	if m.regions[at].state == kept {
+	if hit {
 		m.join(g.t, at)
 	} else {
 		m.start(g.t, at, g.chain)
 	}
-	g.t.extra = []int{at}
+	g.t.grown = append(g.t.grown, step{at, g.t.legs})
 	g.t.pending = g.legs(at)
 	return true
 }
 
-// fits says whether every region would do, at lowWater, if a DAG went back to
-// its base.
+// fits says whether every region would do without the last instance of a DAG:
+// for what is offered at lowWater, and for what is guaranteed at all.
 func (m *manager) fits(t *tenant) bool {
 	for i := range m.regions {
-		r := &m.regions[i]
-		sum := make([]float64, len(r.chain))
+		chain := m.regions[i].chain
+		offered, due := make([]float64, len(chain)), make([]float64, len(chain))
 		for j := range m.tenants {
 			o := &m.tenants[j]
 			legs := o.legs
 			if o == t {
-				legs = t.base
+				legs = t.grown[len(t.grown)-1].before
 			}
-			addLoads(sum, r.chain, i, legs, o.smooth)
+			addLoads(offered, chain, i, legs, o.smooth)
+			addLoads(due, chain, i, legs, max(o.smooth, m.s.DAGs[j].IngressGbps))
 		}
-		for k, load := range sum {
-			if load > lowWater*m.ntGbps(r.chain[k]) {
+		for k, nt := range chain {
+			if gbps := m.ntGbps(nt) * (1 + areaSlack); offered[k] > lowWater*gbps || due[k] > gbps {
 				return false
 			}
 		}
@@ -285,22 +273,19 @@ func (m *manager) fits(t *tenant) bool {
 	return true
 }
 
-// scaleIn sends a DAG back to its base and gives up the instances beyond it.
+// scaleIn gives up the last instance of a DAG.
 func (m *manager) scaleIn(t *tenant) {
-	t.under = 0
-	t.legs = t.base
-	for _, i := range t.extra {
-		r := &m.regions[i]
-		m.event(EventScaleIn, r.chain, i, t)
-		m.why(t, "%v ms in which fewer would have done: the instance of %s in region %d is given up",
-			float64(m.s.Platform.Monitor)/float64(sim.Millisecond), chainText(m.s.NTs, r.chain), i)
-		for _, nt := range r.chain {
-			m.scaled[nt] = m.now
-		}
-		r.dags = slices.DeleteFunc(r.dags, func(d int) bool { return d == t.dag })
-		m.giveUp(i)
+	last := t.grown[len(t.grown)-1]
+	r := &m.regions[last.region]
+	m.event(EventScaleIn, r.chain, last.region, t)
+	m.why(t, "%v ms in which fewer would have done: the instance of %s in region %d is given up",
+		float64(m.s.Platform.Monitor)/float64(sim.Millisecond), chainText(m.s.NTs, r.chain), last.region)
+	for _, nt := range r.chain {
+		m.scaled[nt] = m.now
 	}
-	t.extra = nil
+	t.under, t.grown, t.legs = 0, t.grown[:len(t.grown)-1], last.before
 	t.bound, m.changed = false, true
-	m.bind(t)
+	m.settle(t)
+	r.dags = slices.DeleteFunc(r.dags, func(d int) bool { return d == t.dag })
+	m.giveUp(last.region)
 }

@@ -24,7 +24,7 @@ func (m *manager) divideSpace() error {
 	for i := range m.tenants {
 		t := &m.tenants[i]
 		d := fair.Tenant{Name: m.s.DAGs[i].Name, User: t.user, Gbps: max(t.smooth, m.s.DAGs[i].IngressGbps)}
-		for _, stage := range t.legs {
+		for _, stage := range t.way() {
 			for _, l := range stage {
 				r := l.regions[0]
 				if _, ok := number[r]; !ok {
@@ -65,28 +65,26 @@ func (m *manager) divideSpace() error {
 func (m *manager) instance(p fair.Pool, of leg) {
 	first := of.regions[0]
 	for n := len(of.regions); n < p.Instances; n++ {
-		spaces := m.rooms()
-		if len(spaces) == 0 {
-			return
+		rooms := m.rooms()
+		if len(rooms) == 0 {
+			break
 		}
-		at := spaces[0]
-		t := &m.tenants[p.DAGs[0]]
-		m.start(t, at, m.regions[first].coming())
+		at := rooms[0]
+		m.start(&m.tenants[p.DAGs[0]], at, m.regions[first].coming())
 		for _, d := range p.DAGs {
 			t := &m.tenants[d]
 			m.use(t, at)
-			t.bound = false
-			for _, stage := range t.legs {
-				for k := range stage {
-					if stage[k].regions[0] == first {
-						stage[k].regions = append(stage[k].regions, at)
+			for a, stage := range t.way() {
+				for b, l := range stage {
+					if l.regions[0] == first {
+						t.grown = append(t.grown, step{at, t.way()})
+						t.pending = with(t.way(), a, b, at)
 					}
 				}
 			}
-			m.changed = true
 		}
 	}
 	for _, d := range p.DAGs {
-		m.bind(&m.tenants[d])
+		m.settle(&m.tenants[d])
 	}
 }
