@@ -37,7 +37,7 @@ func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *res
 			law.Tile = mem.SharedBy
 		}
 	}
-	f.touches, f.prune = f.touchesLaw, true
+	f.touches, f.prune, f.oneSided, f.patience = f.touchesLaw, true, true, 12
 	if native(m) {
 		f.scale, f.coarse = nativeScale, coarseScale
 	}
@@ -49,7 +49,7 @@ func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *res
 		}
 	}
 	g.access()
-	g.serial()
+	g.atomics()
 	g.caches()
 	g.stolen()
 	g.locks(b)
@@ -63,8 +63,7 @@ func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *res
 	for i := range law.Bases {
 		f.restart(&law.Bases[i].Lines, weakPrior, 50)
 	}
-	for i := range law.Serial {
-		f.restart(&law.Serial[i].Share, weakPrior, 2)
+	for i := range law.Again {
 		f.restart(&law.Again[i].Share, weakPrior, 2)
 	}
 	f.start(&law.DrawUS, 0.002, weakPrior)
@@ -93,11 +92,15 @@ func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *res
 		for k := range c.Miss {
 			f.restart(&c.Miss[k].US, weakPrior, 50)
 		}
-		f.restart(&c.TailUS, weakPrior, 50)
 		if c.Behind != "" {
 			f.restart(&c.SharedUS, weakPrior, 50)
 			f.restart(&c.WrittenUS, weakPrior, 50)
 		}
+	}
+	if native(m) {
+		f.overlaps()
+	} else {
+		law.Window.Value = 1 // until it is found
 	}
 	for _, ts := range [][]model.OpTime{law.Stolen, law.Fresh, law.Line} {
 		for i := range ts {
@@ -107,21 +110,8 @@ func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *res
 	for i := range law.Kept {
 		f.restart(&law.Kept[i].Share, weakPrior, 1/law.Kept[i].Share.Value)
 	}
-	f.start(&law.NextLine, 0.5, weakPrior)
-	f.params[len(f.params)-1].upper = 4
-	f.start(&law.StolenTailUS, 0.02, weakPrior)
-	f.start(&law.Posted, 0.5, weakPrior)
-	f.params[len(f.params)-1].upper = 5
-	f.start(&law.Drained, 0.3, weakPrior)
-	f.params[len(f.params)-1].upper = 1 / 0.3
-	f.start(&law.Split, 0.7, weakPrior)
-	f.params[len(f.params)-1].upper = 1 / 0.7
-	f.start(&law.Shadow, 0.3, weakPrior)
-	f.params[len(f.params)-1].upper = 1 / 0.3
 	f.start(&law.Near, 0.5, weakPrior)
 	f.params[len(f.params)-1].upper = 4
-	f.start(&law.Overlap, 0.5, weakPrior)
-	f.params[len(f.params)-1].upper = 2
 	f.start(&law.Wait, 0.5, weakPrior)
 	f.params[len(f.params)-1].upper = 2
 	if len(law.Locks) > 0 {
@@ -140,6 +130,79 @@ func newLawFit(m *model.Model, b *board.Board, samples []microbench.Sample) *res
 	}
 	f.index()
 	return f
+}
+
+// overlaps starts what tells how an out-of-order core overlaps work and misses.
+func (f *resourceFit) overlaps() {
+	law := f.m.CoreLaw
+	for i := range law.Serial {
+		f.restart(&law.Serial[i].Share, weakPrior, 2)
+	}
+	for i := range law.Caches {
+		f.restart(&law.Caches[i].TailUS, weakPrior, 50)
+	}
+	f.start(&law.NextLine, 0.5, weakPrior)
+	f.params[len(f.params)-1].upper = 4
+	f.start(&law.StolenTailUS, 0.02, weakPrior)
+	f.start(&law.Posted, 0.5, weakPrior)
+	f.params[len(f.params)-1].upper = 5
+	f.start(&law.Drained, 0.3, weakPrior)
+	f.params[len(f.params)-1].upper = 1 / 0.3
+	f.start(&law.Split, 0.7, weakPrior)
+	f.params[len(f.params)-1].upper = 1 / 0.7
+	f.start(&law.Shadow, 0.3, weakPrior)
+	f.params[len(f.params)-1].upper = 1 / 0.3
+	f.start(&law.Overlap, 0.5, weakPrior)
+	f.params[len(f.params)-1].upper = 2
+}
+
+// window finds how many lines a core waits for at the same time, which is no smooth
+// number, from single accesses to arrays of many elements: the one that explains them
+// best.
+func (f *resourceFit) window(samples []microbench.Sample, r *Report) error {
+	var single []microbench.Sample
+	for _, s := range samples {
+		if p := &s.Program; len(p.Locks) == 0 && len(p.Stateless) == 0 && len(p.Accesses) == 1 &&
+			p.Accesses[0].Span > fewElements && p.Accesses[0].Popularity != "zipf" {
+			single = append(single, s)
+		}
+	}
+	if err := f.use(single, r); err != nil {
+		return err
+	}
+	all := make([]int, len(f.samples))
+	for i := range all {
+		all[i] = i
+	}
+	w := &f.m.CoreLaw.Window
+	starts, best, found := f.values(), math.Inf(1), 1.0
+	const most = 12
+	for w.Value = 1; w.Value <= most; w.Value++ {
+		f.put(starts)
+		if _, err := f.solve(6); err != nil {
+			return err
+		}
+		if loss := f.loss(all); loss < best {
+			best, found = loss, w.Value
+		}
+	}
+	w.Value = found
+	f.put(starts)
+	return nil
+}
+
+func (f *resourceFit) values() []float64 {
+	out := make([]float64, len(f.params))
+	for i, p := range f.params {
+		out[i] = p.v.Value
+	}
+	return out
+}
+
+func (f *resourceFit) put(values []float64) {
+	for i, p := range f.params {
+		p.v.Value = values[i]
+	}
 }
 
 // coresOf is the number of cores that the largest base uses.
@@ -175,10 +238,7 @@ func (f *resourceFit) ownCaches() error {
 		all[i] = i
 	}
 	before := f.loss(all)
-	keep := make([]float64, len(f.params))
-	for i, p := range f.params {
-		keep[i] = p.v.Value
-	}
+	keep := f.values()
 	law.Caches[at].Cores = 1
 	if _, err := f.solve(15); err != nil {
 		return err
@@ -187,9 +247,7 @@ func (f *resourceFit) ownCaches() error {
 		return nil
 	}
 	law.Caches[at].Cores = shared
-	for i, p := range f.params {
-		p.v.Value = keep[i]
-	}
+	f.put(keep)
 	return nil
 }
 
@@ -327,14 +385,17 @@ func (g *lawStarts) access() {
 	})
 }
 
-// serial starts atomic operations half way between overlapping and not, and their
-// further commands a little cheaper than the first.
-func (g *lawStarts) serial() {
+// atomics starts atomic operations, where they may overlap, half way between that and
+// not, and their further commands a little cheaper than the first.
+func (g *lawStarts) atomics() {
 	for _, o := range g.ops() {
-		if o.Mode == program.Atomic {
-			g.law.Serial = append(g.law.Serial, model.OpShare{Op: o.Op, Mode: o.Mode, Share: model.Value{Value: 0.5}})
-			g.law.Again = append(g.law.Again, model.OpShare{Op: o.Op, Mode: o.Mode, Share: model.Value{Value: 0.8}})
+		if o.Mode != program.Atomic {
+			continue
 		}
+		if native(g.m) {
+			g.law.Serial = append(g.law.Serial, model.OpShare{Op: o.Op, Mode: o.Mode, Share: model.Value{Value: 0.5}})
+		}
+		g.law.Again = append(g.law.Again, model.OpShare{Op: o.Op, Mode: o.Mode, Share: model.Value{Value: 0.8}})
 	}
 }
 
@@ -386,7 +447,9 @@ func (g *lawStarts) caches() {
 			}
 			o.US.Value = max(there-here, 0.05*there)
 			c.Miss = append(c.Miss, o)
-			c.TailUS.Value = max(c.TailUS.Value, o.US.Value)
+			if native(g.m) {
+				c.TailUS.Value = max(c.TailUS.Value, o.US.Value)
+			}
 		}
 		if next.SharedBy == 0 || next.SharedBy > mem.SharedBy || i == len(all)-2 {
 			c.Behind = next.Name
@@ -600,12 +663,16 @@ func (f *resourceFit) touchesLaw(s *microbench.Sample) []int {
 			add(&c.TailUS)
 			ops(c.Miss)
 		}
-		for i := range law.Serial {
-			if law.Serial[i].Op == a.Op && law.Serial[i].Mode == a.Mode {
-				add(&law.Serial[i].Share)
-				add(&law.Again[i].Share)
+		shares := func(ss []model.OpShare) {
+			for i := range ss {
+				if ss[i].Op == a.Op && ss[i].Mode == a.Mode {
+					add(&ss[i].Share)
+				}
 			}
 		}
+		shares(law.Serial)
+		shares(law.Again)
+		shares(law.Kept)
 		if a.Popularity == "zipf" {
 			add(&law.DrawUS)
 			add(&law.DrawLines)
@@ -613,11 +680,6 @@ func (f *resourceFit) touchesLaw(s *microbench.Sample) []int {
 		ops(law.Stolen)
 		ops(law.Fresh)
 		ops(law.Line)
-		for i := range law.Kept {
-			if law.Kept[i].Op == a.Op && law.Kept[i].Mode == a.Mode {
-				add(&law.Kept[i].Share)
-			}
-		}
 		add(&law.NextLine)
 		add(&law.StolenTailUS)
 		add(&law.Posted)

@@ -25,10 +25,8 @@ func coreTruth(t testing.TB, b *board.Board) *model.Model {
 	t.Helper()
 	law := &model.CoreLaw{
 		LockMemory: b.Locks.Memory, LockStride: int64(b.Locks.WordStride.Value),
-		NextLine: known(0.3), Overlap: known(0.7), Wait: known(0.8), DrawUS: known(0.003), DrawLines: known(100),
-		Near: known(0.4), Tile: 2, StolenTailUS: known(0.01), Posted: known(0.5),
-		Serial: []model.OpShare{{Op: program.Read, Mode: program.Atomic, Share: known(0.3)}, {Op: program.Write, Mode: program.Atomic, Share: known(0.8)},
-			{Op: program.Add, Mode: program.Atomic, Share: known(0.9)}},
+		Window: known(5), Wait: known(0.8), DrawUS: known(0.003), DrawLines: known(100),
+		Near: known(0.4), Tile: 2,
 	}
 	m := &model.Model{
 		Schema: model.Schema, Board: b.Name, BoardClass: b.Class, Version: "truth", ClockMHz: b.ClockMHz.Value, LinkGbps: b.LinkGbps.Value,
@@ -44,9 +42,8 @@ func coreTruth(t testing.TB, b *board.Board) *model.Model {
 	for _, k := range law.Stateless {
 		m.Stateless = append(m.Stateless, model.OpCost{Kind: k.Kind, US: k.US})
 	}
-	for _, s := range law.Serial {
-		s.Share = known(0.7)
-		law.Again = append(law.Again, s)
+	for _, op := range []program.Op{program.Read, program.Write, program.Add} {
+		law.Again = append(law.Again, model.OpShare{Op: op, Mode: program.Atomic, Share: known(0.7)})
 	}
 	slow := map[program.Op]float64{program.Read: 1, program.Write: 1.5, program.Add: 2}
 	ops := func(us float64) []model.OpTime {
@@ -88,7 +85,7 @@ func coreTruth(t testing.TB, b *board.Board) *model.Model {
 			m.Composition = append(m.Composition, model.Group{Name: engine, Engines: []string{engine}})
 		}
 		if i < len(swept)-1 {
-			c := model.Cache{Name: mem.Name, Bytes: known(0.9 * float64(mem.Bytes)), LineBytes: 64, Cores: int(mem.SharedBy.Value), Miss: ops([]float64{0.002, 0.01, 0.04}[i]), TailUS: known([]float64{0.001, 0.03, 0.08}[i])}
+			c := model.Cache{Name: mem.Name, Bytes: known(0.9 * float64(mem.Bytes)), LineBytes: 64, Cores: int(mem.SharedBy.Value), Miss: ops([]float64{0.002, 0.01, 0.04}[i])}
 			if i > 0 {
 				c.Behind = swept[i+1].Name
 				c.SharedUS, c.WrittenUS = known([]float64{0, 0.001, 0.004}[i]), known([]float64{0, 0.0015, 0.007}[i])
@@ -138,7 +135,7 @@ func TestRecoversCores(t *testing.T) {
 	for i, c := range want.CoreLaw.Caches {
 		near("capacity of "+c.Name, got.CoreLaw.Caches[i].Bytes.Value, c.Bytes.Value, 0.1)
 	}
-	near("overlap", got.CoreLaw.Overlap.Value, want.CoreLaw.Overlap.Value, 0.1)
+	near("window", got.CoreLaw.Window.Value, want.CoreLaw.Window.Value, 0)
 	t.Logf("%d samples, %+v, %+v", len(samples), got.Quality, got.Rules)
 	worst := r.Residuals
 	for range 10 {

@@ -16,20 +16,22 @@ import (
 // resourceFit fits every time of the resources rule at once, to all samples:
 // what one curve leaves open (a bank or a front?) the pairs decide.
 type resourceFit struct {
-	m       *model.Model
-	rule    string
-	touches func(*microbench.Sample) []int // parameters that a sample's prediction may depend on
-	samples []*microbench.Sample
-	logs    []float64 // ln of the measured rates
-	sigma   []float64 // relative standard errors
-	params  []*param
-	at      map[*model.Value]int
-	ties    map[*model.Value]tie   // by the tied number
-	tied    map[*model.Value][]tie // by the numbers that it follows
-	touched [][]int                // parameters by sample
-	scale   float64                // of residuals that are no outliers
-	coarse  float64                // the same in a first solution from the starts, 0: none
-	prune   bool                   // before each solution leave out parameters that a sample does not show
+	m        *model.Model
+	rule     string
+	touches  func(*microbench.Sample) []int // parameters that a sample's prediction may depend on
+	samples  []*microbench.Sample
+	logs     []float64 // ln of the measured rates
+	sigma    []float64 // relative standard errors
+	params   []*param
+	at       map[*model.Value]int
+	ties     map[*model.Value]tie   // by the tied number
+	tied     map[*model.Value][]tie // by the numbers that it follows
+	touched  [][]int                // parameters by sample
+	scale    float64                // of residuals that are no outliers
+	coarse   float64                // the same in a first solution from the starts, 0: none
+	patience int                    // iterations of a solution
+	oneSided bool                   // derivatives by one difference: half the predictions
+	prune    bool                   // before each solution leave out parameters that a sample does not show
 }
 
 // param is one fitted number. It is fitted relative to its start, which also is
@@ -73,6 +75,11 @@ func fitResources(m *model.Model, b *board.Board, samples []microbench.Sample, r
 	}
 	train, test := split(samples)
 	for _, f := range fits {
+		if f.rule == model.RuleCores && m.CoreLaw.Window.Value > 0 {
+			if err := f.window(train, r); err != nil {
+				return err
+			}
+		}
 		if err := f.train(train, r); err != nil {
 			return err
 		}
@@ -126,7 +133,7 @@ func (f *resourceFit) train(samples []microbench.Sample, r *Report) error {
 	}
 	for range 2 {
 		f.refine()
-		if _, err := f.solve(20); err != nil {
+		if _, err := f.solve(f.patience); err != nil {
 			return err
 		}
 	}
@@ -162,7 +169,7 @@ func (f *resourceFit) residual(i int) float64 {
 }
 
 func newFit(m *model.Model, rule string) *resourceFit {
-	return &resourceFit{m: m, rule: rule, scale: typicalScale, at: map[*model.Value]int{}, ties: map[*model.Value]tie{}, tied: map[*model.Value][]tie{}}
+	return &resourceFit{m: m, rule: rule, scale: typicalScale, patience: 20, at: map[*model.Value]int{}, ties: map[*model.Value]tie{}, tied: map[*model.Value][]tie{}}
 }
 
 // index makes the parameters that were started known by their numbers.
@@ -781,6 +788,10 @@ func (f *resourceFit) solve(iterations int) (lm.Solution, error) {
 		clear(jac)
 		f.set(p)
 		for i := range f.samples {
+			here := 0.0
+			if f.oneSided {
+				here = residual(i)
+			}
 			for _, j := range f.touched[i] {
 				const h = 1e-4
 				v := f.params[j].v
@@ -788,6 +799,12 @@ func (f *resourceFit) solve(iterations int) (lm.Solution, error) {
 				v.Value = at * (1 + h)
 				f.follow(v)
 				up := residual(i)
+				if f.oneSided {
+					v.Value = at
+					f.follow(v)
+					jac[i*k+j] = (up - here) / (h * p[j])
+					continue
+				}
 				v.Value = at * (1 - h)
 				f.follow(v)
 				down := residual(i)

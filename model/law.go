@@ -46,7 +46,8 @@ type CoreLaw struct {
 	Line   []OpTime `json:"line"`
 	Near   Value    `json:"near"`
 	// Kept is the share of a packet's further accesses to such a line that find it
-	// still there; else each of them may have to fetch it anew.
+	// still there if no other core hits it by chance in between; else each of them may
+	// have to fetch it anew.
 	Kept []OpShare `json:"kept,omitempty"`
 	// Fresh is what such an access costs in place of Stolen if the line still lies in
 	// the other core's first cache: these lines come one by one, so that a core waits
@@ -66,9 +67,14 @@ type CoreLaw struct {
 	Shadow Value `json:"shadow"`
 	// Drained is the share of the rest that a core waits for after all at an atomic
 	// change or a lock, before which its writes have to be done.
-	Drained Value      `json:"drained"`
-	Wait    Value      `json:"wait"` // of cores for each other at what they share, 0..1
-	Locks   []LockCost `json:"locks"`
+	Drained Value `json:"drained"`
+	// Window is the number of lines that a core asks for before it waits for the first
+	// of them. With one, a packet is followed access by access, and Overlap, Serial,
+	// Split, Shadow, Drained, Posted, NextLine and the tails mean nothing; without,
+	// they tell what overlaps.
+	Window Value      `json:"window,omitzero"`
+	Wait   Value      `json:"wait"` // of cores for each other at what they share, 0..1
+	Locks  []LockCost `json:"locks"`
 	// Early is the share of a lock's MoveUS that passes before the lock is held.
 	Early Value `json:"move_early"`
 
@@ -236,6 +242,9 @@ func (l *CoreLaw) check(finite func(string, Value) error) error {
 			errs = append(errs, fmt.Errorf("core_law base %s takes no core time", b.Name))
 		}
 	}
+	if w := l.Window.Value; w < 0 || w > mostWindow || w != math.Trunc(w) {
+		errs = append(errs, fmt.Errorf("core_law window is %g lines; expected a whole number up to %d", w, mostWindow))
+	}
 	if len(l.Caches) > maxCaches {
 		errs = append(errs, fmt.Errorf("core_law has %d caches; at most %d are supported", len(l.Caches), maxCaches))
 	}
@@ -367,15 +376,67 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 			parts[partStateless] += n*l.kinds[i].US.Value + min(1, n)*l.kinds[i].FirstUS.Value
 		}
 	}
+	parts[partStateless] -= min(l.AheadUS.Value, parts[partBase], parts[partStateless])
 	j.lockWords(l)
 	j.rank(l)
-	for c := range l.Caches {
-		j.cacheMisses(c, base.Lines.Value)
+	for k := range j.accesses {
+		if a := &j.accesses[k]; !a.word {
+			a.gap, _, _ = l.issue(a.Op, a.Mode, a.Bytes, a.engine.MaxBytes)
+			a.slow = opTime(l.Stolen, a.Op, a.Mode)
+		}
 	}
-	parts[partStateless] -= min(l.AheadUS.Value, parts[partBase], parts[partStateless])
+	for c := range l.Caches {
+		j.residence(c, base.Lines.Value)
+	}
+	pass := l.overlapping
+	if l.Window.Value > 0 {
+		pass = l.windowed
+	}
+	cores := float64(j.cores)
+	out.locksAt = out.n
+	var w walk
+	var s sharing
+	var assumed secant
+	for range j.rounds() {
+		j.cacheMisses()
+		clear(us[resFirst:])
+		w = walk{parts: parts, us: us}
+		if err := pass(j, &w); err != nil {
+			return err
+		}
+		us[resCores] = w.busy / cores
+		s = sharing{us: us, busy: w.busy, cores: cores, wait: l.Wait.Value * w.seen, again: w.busy - w.words}
+		us[resFirst+l.line] = j.contended(&s)
+		for i := range j.p.Locks {
+			s.lock(l, j, i, w.hold[i], w.section[i])
+			out.tLock[i], out.flow[i] = inverse(s.locks[i].hold), s.locks[i].flow
+		}
+		out.mpps = s.rate()
+		j.mpps = assumed.next(out.mpps)
+	}
+	for i := range j.p.Locks {
+		held, _ := s.locks[i].held(out.mpps, s.locks[i].hot, s.others())
+		out.us[out.n] = s.locks[i].hot * held
+		out.n++
+	}
+	for r := range out.n {
+		if out.us[r] > out.us[out.bottleneck] {
+			out.bottleneck = r
+		}
+	}
+	out.parts, out.partNames = w.parts, l.parts
+	if out.bottleneck == resCores && base != nil {
+		out.rel = base.CoreUS.Rel() * parts[partBase] / w.busy
+	}
+	return nil
+}
+
+// overlapping adds up a packet's way through a core that works out of order: of work
+// and misses the smaller is hidden in part, and waits for the last of a run of misses
+// are not.
+func (l *lawIndex) overlapping(j *job, w *walk) error {
+	parts := &w.parts
 	work, stall, serial := parts[partBase]+parts[partStateless], 0.0, 0.0
-	var hold [maxLocks]float64
-	words := 0.0            // of all locks, taken from other cores
 	var together, apart run // of all access lines since the last fence, and of one
 	split, last, behind := min(1, l.Split.Value), 0.0, 0.0
 	for k := range j.accesses {
@@ -384,12 +445,12 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 		fence := a.word || a.Mode == program.Atomic && a.Op != program.Read
 		before := last
 		if fence || k > 0 && a.lock != j.accesses[k-1].lock {
-			tail := together.end(l, fence, 1-split, 0, &parts)
+			tail := together.end(l, fence, 1-split, 0, parts)
 			stall += tail
 			before += tail
 			behind = 0
 			if k > 0 && j.accesses[k-1].lock >= 0 {
-				hold[j.accesses[k-1].lock] += tail
+				w.hold[j.accesses[k-1].lock] += tail
 			}
 		}
 		own := 0.0
@@ -409,10 +470,7 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 		}
 		for c := range l.Caches {
 			cache := &l.Caches[c]
-			missing := a.miss[c]
-			if cache.LineBytes <= a.mem.LineBytes {
-				missing -= a.near + a.far // these come from another core
-			}
+			missing := a.away(c)
 			if missing *= a.PerPacket; missing <= 0 {
 				continue
 			}
@@ -427,7 +485,7 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 				if a.Op != program.Read {
 					shared = cache.WrittenUS.Value
 				}
-				us[resFirst+at] += missing * lines * shared
+				w.us[resFirst+at] += missing * lines * shared
 			}
 		}
 		early := 0.0
@@ -436,7 +494,7 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 				c, _ := l.lockCost(j.p.Locks[a.lock].Idiom)
 				moved *= c.MoveUS.Value
 				early = min(1, l.Early.Value) * moved
-				words += moved
+				w.words += moved
 			} else {
 				fresh := 0.0
 				if us := opTime(l.Fresh, a.Op, a.Mode); us > 0 {
@@ -461,9 +519,9 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 		}
 		work += (1 - alone) * own
 		stall += (1 - alone) * away
-		last = apart.end(l, fence, split, before, &parts)
+		last = apart.end(l, fence, split, before, parts)
 		if fence {
-			last += together.end(l, true, 1-split, before, &parts)
+			last += together.end(l, true, 1-split, before, parts)
 			serial += last
 			away += last
 		} else {
@@ -473,43 +531,20 @@ func (m *Model) coreLaw(j *job, out *resourceTimes) error {
 			}
 		}
 		if a.lock >= 0 {
-			hold[a.lock] += own + away - early
+			w.hold[a.lock] += own + away - early
 		}
 	}
-	stall += together.end(l, false, 1-split, 0, &parts)
+	stall += together.end(l, false, 1-split, 0, parts)
 	for i := range j.p.Locks {
 		if lock := &j.p.Locks[i]; lock.Idiom != program.None {
 			c, _ := l.lockCost(lock.Idiom)
 			parts[partLock] += c.TakeUS.Value
 			serial += c.TakeUS.Value
-			hold[i] += c.TakeUS.Value
+			w.hold[i] += c.TakeUS.Value
 		}
 	}
-	busy := max(work, stall) + (1-min(1, l.Overlap.Value))*min(work, stall) + serial
-	cores := float64(j.cores)
-	us[resCores] = busy / cores
-	out.locksAt = out.n
-	s := sharing{us: us, busy: busy, cores: cores, wait: l.Wait.Value, again: busy - words}
-	us[resFirst+l.line] = j.contended(&s)
-	for i := range j.p.Locks {
-		s.lock(l, j, i, hold[i])
-		out.tLock[i], out.flow[i] = inverse(s.locks[i].hold), s.locks[i].flow
-	}
-	out.mpps = s.rate()
-	for i := range j.p.Locks {
-		held, _ := s.locks[i].held(out.mpps, s.locks[i].hot, s.others())
-		out.us[out.n] = s.locks[i].hot * held
-		out.n++
-	}
-	for r := range out.n {
-		if out.us[r] > out.us[out.bottleneck] {
-			out.bottleneck = r
-		}
-	}
-	out.parts, out.partNames = parts, l.parts
-	if out.bottleneck == resCores && base != nil {
-		out.rel = base.CoreUS.Rel() * parts[partBase] / busy
-	}
+	w.seen = 1
+	w.busy = max(work, stall) + (1-min(1, l.Overlap.Value))*min(work, stall) + serial
 	return nil
 }
 
@@ -684,19 +719,6 @@ func opShare(ss []OpShare, a *access) float64 {
 	return 0
 }
 
-// first is the share of a packet's accesses to a line, which each of them draws
-// with probability p, that find it as other cores have left it: all, or of those
-// that keep it the first alone.
-func (l *CoreLaw) first(a *access, p float64) float64 {
-	n := a.PerPacket
-	kept := opShare(l.Kept, a)
-	if n <= 1 || kept == 0 {
-		return 1
-	}
-	p = min(1, p)
-	return 1 - kept*(1+math.Expm1(n*math.Log1p(-p))/(n*p))
-}
-
 // linesOf is the number of lines (or pages) that one access touches.
 func (a *access) linesOf(line int64) float64 {
 	return math.Ceil(float64(a.Bytes) / float64(line))
@@ -710,12 +732,45 @@ func (j *job) scope(a *access) float64 {
 	return float64(j.cores)
 }
 
-// cacheMisses sets how often an access of each array misses cache c, by Che's
-// approximation: a line is there if it was hit within the time in which the
-// cache's worth of distinct lines is hit, and if no core that does not share the
-// cache has changed it since. All arrays of the program, of all cores that share
-// the cache, compete for it, and so do their packet rings and tables of draws.
-func (j *job) cacheMisses(at int, ring float64) {
+// cacheMisses sets how often an access of each array misses each cache: a line is
+// there if it was hit within the time in which the cache's worth of distinct lines is
+// hit, and if no core that does not share the cache has changed it since.
+func (j *job) cacheMisses() {
+	l := j.x.law
+	for k := range j.accesses {
+		a := &j.accesses[k]
+		a.miss, a.near, a.far, a.fresh = [maxCaches]float64{}, 0, 0, 0
+		a.nearAt, a.farAt = -1, -1
+	}
+	for at := range l.Caches {
+		line := float64(l.Caches[at].LineBytes)
+		stay := &j.stays[at]
+		for k := range j.accesses {
+			a := &j.accesses[k]
+			s := j.siblings(k, at)
+			if !a.skewed() {
+				j.seen(a, at, s, stay, population{rate: j.uniformRate(j.lawArray(k, false), line)}, 1, a.uniform(line))
+				continue
+			}
+			all := 0.0
+			for _, p := range a.ranked(line) {
+				all += p.lines * p.rate
+			}
+			for _, p := range a.ranked(line) {
+				j.seen(a, at, s, stay, p, p.lines*p.rate/all, p.rate/a.PerPacket)
+			}
+		}
+	}
+}
+
+// stay is how long a line stays in a cache that nobody hits, packets; the same if
+// what others take from the cache makes no room.
+type stay struct{ all, full float64 }
+
+// residence sets how long lines stay in cache c, by Che's approximation. All arrays
+// of the program, of all cores that share the cache, compete for it, and so do their
+// packet rings and tables of draws.
+func (j *job) residence(at int, ring float64) {
 	c := &j.x.law.Caches[at]
 	line := float64(c.LineBytes)
 	capacity := c.Bytes.Value / line
@@ -743,35 +798,19 @@ func (j *job) cacheMisses(at int, ring float64) {
 			ps = append(ps, population{a.linesIn(line) * copies, r * s.own, r * s.out * s.written})
 		}
 	}
-	t := residence(ps, capacity)
-	fresh := 0.0 // the same of lines that others have changed: what they take makes no room
+	j.stays[at] = stay{all: characteristicTime(ps, capacity)}
 	if at == 0 && len(j.x.law.Fresh) > 0 {
 		for i := range ps {
 			ps[i].taken = 0
 		}
-		fresh = residence(ps, capacity)
-	}
-	for k := range j.accesses {
-		a := &j.accesses[k]
-		s := j.siblings(k, at)
-		if !a.skewed() {
-			a.seen(at, s, j.uniformRate(j.lawArray(k, false), line), t, fresh, 1, j.x.law.first(a, a.uniform(line)))
-			continue
-		}
-		all := 0.0
-		for _, p := range a.ranked(line) {
-			all += p.lines * p.rate
-		}
-		for _, p := range a.ranked(line) {
-			a.seen(at, s, p.rate, t, fresh, p.lines*p.rate/all, j.x.law.first(a, p.rate/a.PerPacket))
-		}
+		j.stays[at].full = characteristicTime(ps, capacity)
 	}
 }
 
-// residence is the characteristic time of a cache, packets: that in which
+// characteristicTime is that of a cache, packets: that in which
 // distinct lines fill it, infinite when they never do. Newton's method climbs to
 // it from below, as the filling is concave in time.
-func residence(ps []population, capacity float64) float64 {
+func characteristicTime(ps []population, capacity float64) float64 {
 	room, speed := capacity, 0.0
 	for _, p := range ps {
 		room -= p.lines * p.rate / (p.rate + p.taken)
@@ -835,40 +874,148 @@ func (j *job) siblings(k, at int) siblings {
 // own kind: in others' outer caches, and maybe nearer to them.
 func (s *siblings) inner() bool { return s.out > 0 && s.next == 0 }
 
-// seen adds, for a share of an access, how often it misses cache at, and how
-// often another core has taken the line: of a line hit at a rate by each core
-// whose array it is, in a cache of that characteristic time. Of the accesses to a
-// line that others change, all but the first find it as the packet left it.
-func (a *access) seen(at int, s siblings, rate, t, fresh, share, first float64) {
+// seen adds, for a share of an access, how often it misses cache at, and how often
+// another core has taken the line: one of p that each core hits at a rate a packet, an
+// access of the share with the probability drawn.
+func (j *job) seen(a *access, at int, s siblings, t *stay, p population, share, drawn float64) {
 	// the line was touched last within t, by whom
-	within := func(cores float64) float64 { return -math.Expm1(-cores * rate * t) }
-	var here, taken float64
+	within := func(cores, t float64) float64 { return -math.Expm1(-cores * p.rate * t) }
+	others, next := s.out, s.next
 	if a.Op == program.Read {
-		others := s.out * s.written
-		here = s.own / (s.own + others) * within(s.own+others)
-		others = s.next * s.written
-		taken = others / (s.own + others) * within(s.own+others)
-	} else {
-		here = s.own / (s.own + s.out) * within(s.own+s.out)
-		taken = s.next / (s.own + s.next) * within(s.own+s.next)
+		others, next = others*s.written, next*s.written
 	}
+	own := last(s.own, others, p.rate, drawn)
+	if a.word && j.x.law.Window.Value == 0 {
+		own = s.own / (s.own + others) // who gives a lock back is the first to see it free
+	}
+	here := own * within(s.own+others, t.all)
+	first, again := share, 0.0
 	if s.written > 0 {
-		share *= first
+		first, again = j.handed(a, others, p.rate, drawn)
+		first, again = first*share, again*share
 	}
-	a.miss[at] += share * (1 - here)
-	if at == 0 && s.inner() {
-		others := s.out
-		if a.Op == program.Read {
-			others *= s.written
-		}
-		a.fresh += share * others / (s.own + others) * -math.Expm1(-(s.own+others)*rate*fresh)
+	a.miss[at] += first*(1-here) + again
+	if others == 0 {
 		return
 	}
-	if s.far {
-		a.far += share * taken
-	} else {
-		a.near += share * taken
+	if at == 0 && s.inner() {
+		a.fresh += first*(1-own)*within(s.own+others, t.full) + again
+		return
 	}
+	taken := (first*(1-own)*within(s.own+next, t.all) + again) * next / others
+	if s.far {
+		a.far += taken
+		a.farAt = at
+	} else {
+		a.near += taken
+		a.nearAt = at
+	}
+}
+
+// away is how often an access misses cache c and does not find the line in another
+// core's either.
+func (a *access) away(c int) float64 {
+	missing := a.miss[c]
+	if c <= a.farAt {
+		missing -= a.far
+	}
+	if c <= a.nearAt {
+		missing -= a.near
+	}
+	return missing
+}
+
+// last is the probability that of the cores that hit a line, each at a rate a packet
+// by accesses that draw it with a probability, one of some own was the last before a
+// packet, and none of the others. Cores go on packet by packet: the more often each of
+// them hits it, the less often two packets of one do in a row.
+func last(own, others, rate, drawn float64) float64 {
+	if others == 0 {
+		return 1
+	}
+	any := hits(rate/drawn, drawn)
+	none := math.Pow(1-any, own-1+others)
+	self := any * none / (1 - (1-any)*none)
+	return self + (own-1)/(own-1+others)*(1-self)
+}
+
+// hits is the probability that any of n accesses, each with probability p, hits.
+func hits(n, p float64) float64 {
+	if p = min(1, p); n < 1 {
+		return n * p
+	}
+	return -math.Expm1(n * math.Log1p(-p))
+}
+
+// handed is the share of an access's hits on a line that are a packet's first, and the
+// share that finds it taken since the packet's own last hit.
+func (j *job) handed(a *access, others, rate, drawn float64) (first, again float64) {
+	n := a.PerPacket
+	if n <= 1 || others == 0 {
+		return 1, 0
+	}
+	p := min(1, drawn)
+	first = hits(n, p) / (n * p)
+	kept := opShare(j.x.law.Kept, a)
+	gone := j.mpps / float64(j.cores) * others * rate // that others hit it, each µs
+	if gone == 0 || first >= 1 {
+		return first, (1 - first) * (1 - kept)
+	}
+	// the next hit is as many accesses later as a geometric distribution has it
+	stays := func(us float64) float64 {
+		e, q := math.Exp(-gone*us), 1-p
+		end := math.Pow(q, n-1)
+		return kept * p * e * (1 - end*math.Pow(e, n-1)) / ((1 - q*e) * (1 - end))
+	}
+	soon := stays(a.gap)
+	w := j.x.law.Window.Value
+	if w == 0 {
+		return first, (1 - first) * (1 - soon)
+	}
+	late := stays(a.gap + a.slow)
+	if a.Mode == program.Atomic { // waits for the line after each that was taken
+		again = (1 - soon) / (1 - soon + late)
+	} else if again = 1 - soon; n > w { // waits for the first of the window before each other
+		again += (n - w) / (n - 1) * (soon - late)
+	}
+	return first, (1 - first) * again
+}
+
+// secant finds the rate from which the same rate follows.
+type secant struct {
+	known    int
+	at, last float64 // logarithms of the rates assumed
+	off      float64 // by how much the one that followed from last was above
+}
+
+// next takes the rate that followed from the last, at first from none, and returns the
+// next to assume.
+func (s *secant) next(rate float64) float64 {
+	got := math.Log(rate)
+	off := got - s.at
+	step := off / 2
+	switch s.known++; {
+	case s.known == 1:
+		step = off
+	case s.known > 2 && off != s.off:
+		step = off * (s.at - s.last) / (s.off - off)
+		step = max(-math.Abs(off), min(math.Abs(off), step))
+	}
+	s.last, s.off = s.at, off
+	s.at += step
+	return math.Exp(s.at)
+}
+
+// rounds is how often a rate has to be worked out: what cores take from each other
+// between the accesses of a packet depends on it.
+func (j *job) rounds() int {
+	const some = 5
+	for k := range j.accesses {
+		if a := &j.accesses[k]; !a.word && a.PerPacket > 1 && j.scope(a) > 1 && j.written(k) > 0 {
+			return some
+		}
+	}
+	return 1
 }
 
 // sharers is the number of cores in use that share one instance of a cache.
@@ -957,30 +1104,32 @@ func (j *job) contended(s *sharing) (hottest float64) {
 		h := hotLines{part: scope / float64(j.cores), scope: scope}
 		if !a.skewed() {
 			p := a.uniform(width)
-			h.lines, h.us = a.linesIn(width), p*j.changes(k, p)
+			h.lines, h.us = a.linesIn(width), p*j.changes(k, j.uniformRate(k, width), p)
 			hottest = max(hottest, s.add(h))
 			continue
 		}
 		for _, r := range a.ranked(width) {
 			p := r.rate / a.PerPacket
-			h.lines, h.us = r.lines, p*j.changes(k, p)
+			h.lines, h.us = r.lines, p*j.changes(k, r.rate, p)
 			hottest = max(hottest, s.add(h))
 		}
 	}
 	return hottest
 }
 
-// changes is the time that a line of access k's array is changed in a packet if
-// every access draws it; they do with probability p.
-func (j *job) changes(k int, p float64) float64 {
+// changes is the time that a line of access k's array, hit at a rate by each core, is
+// changed in a packet if every access draws it; they do with probability p.
+func (j *job) changes(k int, rate, p float64) float64 {
 	sum := 0.0
+	others := j.scope(&j.accesses[k]) - 1
 	for o := k; o < len(j.accesses); o++ {
 		if b := &j.accesses[o]; j.lawArray(o, true) == k {
 			us := opTime(j.x.law.Line, b.Op, b.Mode)
 			if b.Mode == program.Atomic {
 				us *= b.commands() / b.linesOf(b.mem.LineBytes) // between which others take the line
 			}
-			sum += b.PerPacket * us * j.x.law.first(b, p)
+			first, again := j.handed(b, others, rate, p)
+			sum += b.PerPacket * us * (first*(1-last(1, others, rate, p)) + again)
 		}
 	}
 	return sum * j.distance(&j.accesses[k])
@@ -1032,6 +1181,7 @@ type sharing struct {
 // heldLock is a lock array under load.
 type heldLock struct {
 	hold      float64 // µs that a packet holds its element
+	section   float64 // of it in its section
 	hand      float64 // from one holder to the next
 	crowd     float64 // more for each further waiter
 	pause     float64 // of a waiter between attempts
@@ -1044,7 +1194,7 @@ type heldLock struct {
 // elements are equally hit ones.
 type elements struct{ count, share float64 }
 
-func (s *sharing) lock(l *lawIndex, j *job, i int, hold float64) {
+func (s *sharing) lock(l *lawIndex, j *job, i int, hold, section float64) {
 	h := &s.locks[s.n]
 	s.n++
 	*h = heldLock{}
@@ -1053,7 +1203,7 @@ func (s *sharing) lock(l *lawIndex, j *job, i int, hold float64) {
 	if lock.Idiom == program.None || !ok {
 		return
 	}
-	h.hold, h.hand, h.crowd, h.pause = hold, c.HandUS.Value, c.CrowdUS.Value, c.PauseUS.Value
+	h.hold, h.section, h.hand, h.crowd, h.pause = hold, section, c.HandUS.Value, c.CrowdUS.Value, c.PauseUS.Value
 	h.back = c.BackUS.Value / s.again
 	h.hot, h.flow = elementShare(lock, j.flows)
 	h.spread(lock, j.flows)
@@ -1107,12 +1257,22 @@ func (h *heldLock) held(rate, share, others float64) (us, busy float64) {
 		before := us
 		busy = min(1, rate*share*(h.hold+us))
 		waiters := others * busy / max(1e-9, 1-others*busy)
-		us = handed*h.hand*min(1, waiters) + h.crowd*max(0, waiters-1)
+		us = handed*h.hand*min(1, waiters) + h.crowded(waiters)
 		if us-before <= close*(h.hold+us) {
 			break
 		}
 	}
 	return h.hold + us, rate * share * (h.hold + us)
+}
+
+// crowded is how long more it takes if there are further waiters: what they ask for
+// passes in part while the holder is in its section.
+func (h *heldLock) crowded(waiters float64) float64 {
+	us := h.crowd * max(0, waiters-1)
+	if us == 0 {
+		return 0
+	}
+	return us * math.Exp(-h.section/us)
 }
 
 // others is the share of the cores that are not the one that asks.

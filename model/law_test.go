@@ -96,7 +96,7 @@ func TestCoreLaw(t *testing.T) {
 		// three of four times another core had the line
 		"stolen": {of(adds("dram", 1, 64)), 0, (0.1 + 0.02 + 0.75*0.05) / 4, "cores"},
 		"own":    {of(adds("l1", 1, 64)), 0, 0.12 / 4, "cores"},
-		"line":   {of(adds("dram", 10, 1)), 0, 10 * 0.05, "line"},
+		"line":   {of(adds("dram", 10, 1)), 0, meet(0.1+10*(0.02+0.05), 10*0.05, 1), "line"},
 	} {
 		m := lawModel()
 		m.CoreLaw.Wait = Value{} // hard bounds
@@ -264,6 +264,8 @@ func TestCoreLawRefuses(t *testing.T) {
 		"in lines of":   func(l *CoreLaw) { l.Caches[0].Bytes = Value{} },
 		"is not finite": func(l *CoreLaw) { l.Access[0].US.Value = math.Inf(1) },
 		"is negative":   func(l *CoreLaw) { l.Caches[1].SharedUS.Value = -1 },
+		"whole number":  func(l *CoreLaw) { l.Window.Value = 2.5 },
+		"up to 32":      func(l *CoreLaw) { l.Window.Value = 33 },
 	} {
 		m := lawModel()
 		change(m.CoreLaw)
@@ -297,8 +299,20 @@ func meet(busy, us, lines float64) float64 {
 	return max(1/x, us)
 }
 
-// A packet that keeps a line for all its accesses takes it from another core once;
-// one that lies in that core's first cache costs its own price.
+// away4 is the probability that of four cores whose packets each hit a line with a
+// probability, one after the other, another than the own did last.
+func away4(p float64) float64 {
+	own, others := 0.0, math.Pow(1-p, 3)
+	for k, not := 1, 1.0; k < 1000; k++ { // packets since the own hit
+		not *= others
+		own += p * math.Pow(1-p, float64(k-1)) * not
+	}
+	return 1 - own
+}
+
+// A packet that keeps a line for all its accesses takes it from another core once,
+// if others leave it alone for so long; one that lies in that core's first cache costs
+// its own price.
 func TestLinesOfOthers(t *testing.T) {
 	us := func(a program.Access, change func(*CoreLaw)) float64 {
 		m := lawModel()
@@ -318,23 +332,35 @@ func TestLinesOfOthers(t *testing.T) {
 	adds := func(n float64, span int64) program.Access {
 		return wordsOf("dram", program.Add, program.Atomic, n, span)
 	}
-	const base, add, stolen = 0.1, 0.02, 0.75 * 0.05 // another core has the line three of four times
+	const base, add, stolen = 0.1, 0.02, 0.05
+	// ten accesses to one line: the three other cores hit it 30 times a packet, and
+	// between two of its own e^-(hits in 0.02 µs) of the packets find it left alone
+	ten := func(kept float64) float64 {
+		us := 0.3
+		for range 100 {
+			takes := 1 + 9*(1-kept*math.Exp(-30.0/4/us*add))
+			us = math.Sqrt(us * meet(base+10*add+takes*stolen, takes*0.05, 1))
+		}
+		return us
+	}
 	// Of 512 lines an eighth are in a first cache: one is in another core's if that core
 	// touched it last, and one of the four cores did so lately. Half of them are in the
 	// first caches when lines that are taken make room; a quarter of these are a core's own.
-	fresh4 := 0.75 * (1 - math.Pow(7.0/8, 4))
+	fresh4 := away4(1.0/512) * (1 - math.Pow(7.0/8, 4))
 	for name, c := range map[string]struct {
 		got, want float64
 	}{
-		"one access":           {us(adds(1, 64), kept(1)), (base + add + stolen) / 4},
-		"each fetched anew":    {us(adds(10, 1), kept(0)), meet(base+10*add+10*stolen, 10*0.05, 1)},
-		"kept":                 {us(adds(10, 1), kept(1)), meet(base+10*add+stolen, 0.05, 1)},
-		"kept half the time":   {us(adds(10, 1), kept(0.5)), meet(base+10*add+5.5*stolen, 5.5*0.05, 1)},
-		"seldom the same line": {us(adds(2, 64), func(l *CoreLaw) { kept(1)(l); l.Line = nil }), (base + 2*add + (2-1.0/64)*stolen) / 4},
+		"one access":         {us(adds(1, 64), kept(1)), (base + add + away4(1.0/64)*stolen) / 4},
+		"of every packet":    {us(adds(1, 1), func(l *CoreLaw) { l.Line = nil }), (base + add + stolen) / 4},
+		"each fetched anew":  {us(adds(10, 1), kept(0)), meet(base+10*add+10*stolen, 10*0.05, 1)},
+		"kept":               {us(adds(10, 1), kept(1)), ten(1)},
+		"kept half the time": {us(adds(10, 1), kept(0.5)), ten(0.5)},
+		"seldom the same line": {us(adds(2, 64), func(l *CoreLaw) { kept(1)(l); l.Line = nil }),
+			(base + 2*add + (2-1.0/64)*away4(2.0/64)*stolen) / 4},
 		// 16 commands, eight of them on each of two lines
 		"a long one": {us(program.Access{Memory: "dram", Op: program.Add, Mode: program.Atomic, Bytes: 128, PerPacket: 1, Span: 1, Stride: 128}, kept(0)),
 			meet(base+16*add+stolen, 8*0.05, 2)},
-		"in a first cache": {us(adds(1, 32), fresh), (base + add + 0.75*0.4) / 4},
+		"in a first cache": {us(adds(1, 32), fresh), (base + add + away4(1.0/32)*0.4) / 4},
 		"mostly beyond":    {us(adds(1, 512), fresh), (base + add + fresh4*0.4 + (0.75-fresh4)*0.05 + (0.25-0.125)*0.01) / 4},
 	} {
 		if !(math.Abs(c.got/c.want-1) < 0.005) {

@@ -99,6 +99,8 @@ type job struct {
 	buffer   [16]access
 	ranks    [256]population // of Zipf arrays, for the rule cores
 	words    [maxLocks]program.Access
+	stays    [maxCaches]stay // of the rule cores: how long lines stay in each cache
+	mpps     float64         // and the rate worked out so far
 	out      resourceTimes
 }
 
@@ -115,6 +117,10 @@ type access struct {
 	near    float64            // and that another core has taken the line, of the same tile
 	far     float64            // or of another
 	fresh   float64            // and of these that it lies in that core's first cache
+	nearAt  int                // cache that the former miss
+	farAt   int                // and the latter, and those before it
+	gap     float64            // between two of a packet, µs
+	slow    float64            // and more where it waits for a line of another core
 	word    bool               // of a lock, not of the program's arrays
 	byLine  [maxLines]ranking  // of a Zipf array
 
