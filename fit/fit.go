@@ -70,6 +70,9 @@ func Fit(samples []microbench.Sample, o Options) (*model.Model, *Report, error) 
 		}
 	}
 	m := skeleton(used, b, o, r)
+	if b != nil && b.FPGA != nil {
+		return fitChains(m, b, used, r)
+	}
 	if err := fitRooflines(m, used, o, r); err != nil {
 		return nil, nil, err
 	}

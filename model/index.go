@@ -225,6 +225,9 @@ func (m *Model) check() error {
 	if m.CoreLaw != nil {
 		errs = append(errs, m.CoreLaw.check(finite))
 	}
+	if m.Chains != nil {
+		errs = append(errs, m.Chains.check(finite))
+	}
 	if m.DefaultRule != "" && !slices.Contains(Rules, m.DefaultRule) {
 		errs = append(errs, fmt.Errorf("default_rule %q is not one of %v", m.DefaultRule, Rules))
 	}

@@ -259,6 +259,7 @@ type Model struct {
 	Composition  []Group     `json:"composition"`
 	Locks        []Lock      `json:"locks"`
 	CoreLaw      *CoreLaw    `json:"core_law,omitempty"` // of run-to-completion cores
+	Chains       *Chains     `json:"chains,omitempty"`   // of an sNIC, whose model is nothing else
 	Rules        []RuleError `json:"rules"`
 	DefaultRule  string      `json:"default_rule"`
 	Quality      Quality     `json:"quality"` // of the default rule on the fitted samples

@@ -69,7 +69,8 @@ type Prediction struct {
 	High        float64            `json:"mpps_high"`
 	Bottleneck  string             `json:"bottleneck"`
 	DroppedMpps float64            `json:"dropped_mpps"`
-	Lock        string             `json:"lock,omitempty"` // that a flow exceeds
+	Lock        string             `json:"lock,omitempty"`        // that a flow exceeds
+	UnloadedUS  float64            `json:"unloaded_us,omitempty"` // latency of a packet alone, of chains of network tasks
 	Utilisation map[string]float64 `json:"utilisation"`
 	Explain     []Term             `json:"explain"`
 	Warnings    []string           `json:"warnings"`
@@ -135,6 +136,9 @@ type access struct {
 // Driver.Measure. Its error is the user's: a memory, operation or base that the
 // model has not, or more cores than the base uses.
 func (m *Model) Predict(p Program, t Traffic, o Options) (Prediction, error) {
+	if m.Chains != nil {
+		return m.chains(p, t, o)
+	}
 	x, err := m.prepared()
 	if err != nil {
 		return Prediction{}, fault.Inputf("model of board %s: %w", m.Board, err)

@@ -237,6 +237,9 @@ const (
 func (a *app) printFit(r *fitReport) error {
 	m := r.Model
 	tables := []*table.Table{basesTable(m), rooflineTable(m)}
+	if m.Chains != nil {
+		tables = []*table.Table{chainsTable(m.Chains)}
+	}
 	if len(m.Interference) > 0 {
 		tables = append(tables, matrixTable(m.Interference))
 	}
@@ -416,4 +419,36 @@ func openModel(c *cobra.Command, path string) (*model.Model, error) {
 		}
 	}
 	return model.Load(path)
+}
+
+// chainsTable lists the law of chains of network tasks.
+func chainsTable(c *model.Chains) *table.Table {
+	t := table.New("Chains of network tasks", "part", "ns", "95 %", "")
+	for _, row := range []struct {
+		part string
+		v    model.Value
+	}{
+		{"a beat on the data path", c.BeatUS},
+		{"between two packets on it", c.GapUS},
+		{"scheduler, a pass", c.IntervalUS},
+		{"credit loop beside the NT", c.LoopUS},
+		{"data under way before a credit waits", c.AheadUS},
+		{"longest wait of a credit", c.YieldUS},
+		{"latency without an NT", c.CoreUS},
+		{"latency of a further pass", c.PassUS},
+		{"latency of an NT's cycle", c.CycleUS},
+		{"latency of an NT passed by", c.SkipUS},
+		{"configuration of a region", c.ConfigureUS},
+		{"context switch", c.SwitchUS},
+	} {
+		switch v := row.v; {
+		case !v.Identified:
+			t.Row(row.part, "not measured", "", v.Note)
+		case v.High > v.Low:
+			t.Row(row.part, 1000*v.Value, table.Number(1000*v.Low)+" to "+table.Number(1000*v.High), v.Note)
+		default:
+			t.Row(row.part, 1000*v.Value, "", v.Note)
+		}
+	}
+	return t
 }
