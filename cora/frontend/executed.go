@@ -114,16 +114,15 @@ func (t *tracer) overwritten(d int, defs []int, i int) bool {
 	}
 	f := t.r.flow
 	return slices.ContainsFunc(defs, func(o int) bool {
-		if o == entry || o == d || t.r.leads(o, o) || d != entry && (f.at[o] < f.at[d] || t.r.leads(o, d)) {
-			return false
+		if o == entry || o == d || d != entry && f.at[o] < f.at[d] {
+			return false // what is in no loop leads to nothing before it in the order
 		}
 		in := t.r.Program.Code[o]
-		return !slices.ContainsFunc(in.Defs, func(def ir.Def) bool { return def.May }) && x.has(o)
+		return x.has(o) && !t.r.loops(o) && !slices.ContainsFunc(in.Defs, func(def ir.Def) bool { return def.May })
 	})
 }
 
-// leads tells whether a packet may come from one instruction to another, one of
-// a loop to itself.
-func (r *Result) leads(from, to int) bool {
-	return slices.ContainsFunc(r.Program.Code[from].Succ, func(e ir.Edge) bool { return r.reaches(e.To, to) })
+// loops tells whether a packet may come to an instruction more than once.
+func (r *Result) loops(i int) bool {
+	return slices.ContainsFunc(r.Program.Code[i].Succ, func(e ir.Edge) bool { return r.reaches(e.To, i) })
 }
