@@ -313,7 +313,7 @@ func (m *manager) planFor(t *tenant, spaces int) *Plan {
 	p := m.s.Policy
 	pl := planner{
 		graph: &m.s.graphs[t.dag], nts: m.s.NTs, area: m.s.Platform.RegionArea, regions: len(m.regions),
-		pass: m.s.Platform.PassCycles, skip: m.s.Platform.SkipCycles, everyNT: p.Scheduler == "panic",
+		pass: m.s.Platform.PassCycles, sync: m.s.Platform.SyncCycles, skip: m.s.Platform.SkipCycles, everyNT: p.Scheduler == "panic",
 		parallel: p.Parallelism == "auto" || p.Parallelism == "dag",
 		demand:   m.due(t), lonely: m.isolated(), running: m.running(t),
 	}

@@ -52,6 +52,7 @@ type planner struct {
 	area     float64 // of a region
 	regions  int     // that the board has
 	pass     int     // cycles of another pass
+	sync     int     // cycles of meeting again after branches, before another pass
 	skip     int     // cycles past an NT of a chain
 	everyNT  bool    // every NT is a pass (PANIC)
 	parallel bool    // DAG parallelism is allowed
@@ -213,6 +214,9 @@ func (p *planner) extend(cells [][2][]cell, i, t, size int, o option) {
 			after := wide
 			if len(o.branches) > 1 {
 				after = 1
+				if t < len(cells)-1 {
+					cycles += p.sync
+				}
 			}
 			if to := &cells[t][after][k+o.regions]; to.better(cycles, from.area+o.area, size) {
 				*to = cell{found: true, cycles: cycles, area: from.area + o.area, wide: wide == 1, from: i, size: size, left: k, stage: o.branches}

@@ -56,6 +56,8 @@ func TestParallel(t *testing.T) {
 		{"short NTs", 10, 4, 4, nil, "nt1 → nt2 → nt3 → nt4", 40, "not in parallel: 46 cycles, with 16 for another pass"},
 		{"as long as a pass", 16, 4, 4, nil, "nt1 → nt2 → nt3 → nt4", 64, "not in parallel"},
 		{"just longer", 17, 4, 4, nil, "nt1 → nt2 | nt3 ; nt4", 67, "in parallel"},
+		{"branches meet in 4 cycles", 20, 4, 4, func(p *planner) { p.sync = 4 }, "nt1 → nt2 → nt3 → nt4", 80, "not in parallel: 80 cycles"},
+		{"and it is still worth it", 21, 4, 4, func(p *planner) { p.sync = 4 }, "nt1 → nt2 | nt3 ; nt4", 83, "in parallel: 83 cycles instead of 84"},
 		{"two free regions", 50, 2, 4, nil, "nt1 → nt2 → nt3 → nt4", 200, "would take 3 regions to configure, of which the DAG fills 1.2; 2 are free"},
 		{"small share", 50, 4, 1.1, nil, "nt1 → nt2 → nt3 → nt4", 200, "the user's fair share leaves 1.1"},
 		{"share just enough", 50, 4, 1.2, nil, "nt1 → nt2 | nt3 ; nt4", 166, "in parallel"},
@@ -159,7 +161,7 @@ func randomPlanner(t *rapid.T, most int) planner {
 		}
 	}
 	p := planner{graph: g, nts: nts, area: rapid.Float64Range(1, 3).Draw(t, "region"), regions: 2 * n, pass: 16,
-		skip: rapid.IntRange(0, 2).Draw(t, "skip"), parallel: true, demand: rapid.Float64Range(0, 50).Draw(t, "demand")}
+		sync: rapid.IntRange(0, 9).Draw(t, "sync"), skip: rapid.IntRange(0, 2).Draw(t, "skip"), parallel: true, demand: rapid.Float64Range(0, 50).Draw(t, "demand")}
 	for r := range rapid.IntRange(0, 2).Draw(t, "running") {
 		chain := rapid.SliceOfNDistinct(rapid.IntRange(0, n-1), 1, min(n, 3), rapid.ID[int]).Draw(t, "chain")
 		x := running{region: r, chain: chain}
@@ -187,7 +189,11 @@ func TestPlanIsSound(t *testing.T) {
 		var done set
 		cycles, regions, share := p.pass*(len(plan.Stages)-1), 0, 0.0
 		wide := false
-		for _, stage := range plan.Stages {
+		for i, stage := range plan.Stages {
+			meet := 0
+			if len(stage) > 1 && i < len(plan.Stages)-1 {
+				meet = p.sync
+			}
 			longest := 0
 			after := done
 			taken := map[int]bool{}
@@ -231,7 +237,7 @@ func TestPlanIsSound(t *testing.T) {
 				longest = max(longest, time)
 			}
 			done = after
-			cycles += longest
+			cycles += meet + longest
 		}
 		if done != p.graph.all() || cycles != plan.Cycles || regions != plan.New || math.Abs(share-plan.Share) > 1e-9 {
 			t.Fatalf("%s: NTs %b; %d cycles, said %d; %d regions, said %d; share %v, said %v",

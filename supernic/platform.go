@@ -17,6 +17,7 @@ type Platform struct {
 	Credits    int
 	Cycle      sim.Time
 	PassCycles int      // of another pass through the scheduler
+	SyncCycles int      // of meeting again after parallel branches
 	SkipCycles int      // past an NT of a chain that a packet does not use
 	LinkGbps   float64  // one port
 	BusGbps    float64  // the data path, without gaps
@@ -70,7 +71,7 @@ func (s *Scenario) platform(found *config.Findings) (Platform, error) {
 	of := func(v float64, unit sim.Time) sim.Time { return sim.Time(math.Round(v * float64(unit))) }
 	return Platform{
 		Board: b, Regions: int(f.Regions.Count.Value), RegionArea: f.Regions.Area.Value, Credits: int(f.Scheduler.Credits.Value),
-		Cycle: of(1/b.ClockMHz.Value, sim.Microsecond), PassCycles: int(f.Stage(board.SchedulerStage)), SkipCycles: int(f.Regions.Skip.Value),
+		Cycle: of(1/b.ClockMHz.Value, sim.Microsecond), PassCycles: int(f.Stage(board.SchedulerStage)), SyncCycles: int(f.Stage(board.SyncStage)), SkipCycles: int(f.Regions.Skip.Value),
 		LinkGbps: b.LinkGbps.Value, BusGbps: f.BusBits.Value * b.ClockMHz.Value / 1000,
 		MemoryMB: int(f.VM.Bytes.Value / 1e6),
 		PR:       of(f.Regions.PRms.Value, sim.Millisecond), Save: of(f.Regions.SaveUS.Value, sim.Microsecond),

@@ -1,6 +1,7 @@
 package supernic
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -205,6 +206,10 @@ func TestCapture(t *testing.T) {
 		l := s.offers[1].load(1000 * sim.Microsecond)
 		if n := len(l.Trace); n != int(500*sim.Microsecond/test.gap) {
 			t.Errorf("rate %q: %d packets in 500 µs", test.rate, n)
+		}
+		r := simulate(t, s, 1)
+		if got := float64(r.DAGs[0].Packets) - 500*40e3/8/512; math.Abs(got-float64(len(l.Trace))) > 400 {
+			t.Errorf("rate %q: %.0f packets served beside the first load's, want about %d", test.rate, got, len(l.Trace))
 		}
 		if a, b := l.Trace[7], l.Trace[107]; a.Bytes != 71 || b.Bytes != 71 || l.Trace[8].After-a.After != test.gap {
 			t.Errorf("rate %q: packets 7 and 107 are %v and %v, packet 8 is %v later", test.rate, a, b, l.Trace[8].After-a.After)

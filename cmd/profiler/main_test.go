@@ -199,6 +199,10 @@ func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
 
 // An interrupt ends every measuring verb with its exit code.
 func TestInterrupted(t *testing.T) {
+	scenario, err := filepath.Abs("../../docs/scenarios/figure3.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Chdir(t.TempDir())
 	run := quickRun(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -210,6 +214,7 @@ func TestInterrupted(t *testing.T) {
 		{"validate", "--model", run, "--board", "nfp"},
 		{"reproduce", "cora/stateless"},
 		{"fit", run, "-o", "m.json"},
+		{"simulate", scenario},
 	} {
 		var out, errOut bytes.Buffer
 		code := execute(ctx, args, &out, &errOut, func(string) string { return "" })
@@ -389,6 +394,9 @@ func TestExamples(t *testing.T) {
 		t.Skip("measures")
 	}
 	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "docs/scenarios"), os.DirFS("../../docs/scenarios")); err != nil {
+		t.Fatal(err)
+	}
 	t.Chdir(dir)
 	// What the examples take as given: users' files, and a run of the standard
 	// suite, here of the quick one.

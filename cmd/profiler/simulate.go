@@ -22,8 +22,8 @@ func (a *app) simulate() *cobra.Command {
 		Short: "Run an sNIC scenario or a plan of Cora",
 		Long: `Run an sNIC scenario (YAML) on the emulated board: users, network tasks (NTs),
 DAGs of them, and their load. Prints what each DAG was offered and got, its
-latency, how busy the board was, what each user had of it, what the control plane
-did and why.`,
+latency, how busy the board was, what each user had of it, and what the control
+plane did and why.`,
 		Example: `  profiler simulate docs/scenarios/figure3.yaml
   profiler simulate docs/scenarios/greedy.yaml --json`,
 		Args: exactArgs(1, "one file: a plan (JSON) or a scenario (YAML)"),
