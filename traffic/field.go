@@ -231,6 +231,24 @@ fields:
 	return ok, cut
 }
 
+// project fills out as Extract would, from what another extractor has filled in;
+// at gives the place of each field among that one's.
+func (x *Extractor) project(of *Extractor, at []int, words, out []uint64) (ok bool) {
+	clear(out)
+	for i, j := range at {
+		if words[0]>>j&1 == 0 {
+			continue
+		}
+		for k, to := range x.fields[i] {
+			from := of.fields[j][k] // cut alike: that depends on the field alone
+			out[to.word] |= words[from.word] >> from.up & from.mask << to.up
+		}
+		out[0] |= 1 << i
+		ok = true
+	}
+	return ok || len(at) == 0
+}
+
 // erase takes back the pieces of a field that turned out to be cut.
 func (x *Extractor) erase(field int, out []uint64) {
 	for _, p := range x.fields[field] {

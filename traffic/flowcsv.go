@@ -120,7 +120,7 @@ func readFlows(r io.Reader, name string, f func(flowRate)) error {
 	if !slices.Equal(header, flowColumns) {
 		return fail(1, "expected the header %s, got %s", strings.Join(flowColumns, ","), strings.Join(header, ","))
 	}
-	seen := newGroupTable(5)
+	seen := newNumberTable(5)
 	var lines []int // of the flows seen
 	for {
 		row, err := in.Read()

@@ -28,6 +28,13 @@ func newGroupTable(width int) *groupTable {
 	return &groupTable{width: width, stride: width + 2, slots: make([]uint64, 1024)} // number+1 in the lower half, hash in the upper; 0 is free
 }
 
+// newNumberTable is a table that numbers only, and counts nothing.
+func newNumberTable(width int) *groupTable {
+	t := newGroupTable(width)
+	t.stride = width
+	return t
+}
+
 // hash mixes by 128-bit products, as wyhash does.
 func hash(key []uint64) uint32 {
 	const a, b = 0xa0761d6478bd642f, 0xe7037ed1a0b428db
@@ -91,13 +98,19 @@ func equal(entry, key []uint64) bool {
 	return true
 }
 
-func (t *groupTable) insert(key []uint64, h, slot uint32) int {
+// push numbers a key that is known to be new, and will not be asked for.
+func (t *groupTable) push(key []uint64) int {
 	n := t.n
 	if n&(chunkSize-1) == 0 {
 		t.chunks = append(t.chunks, make([]uint64, chunkSize*t.stride))
 	}
 	copy(t.entry(n), key)
 	t.n++
+	return n
+}
+
+func (t *groupTable) insert(key []uint64, h, slot uint32) int {
+	n := t.push(key)
 	t.slots[slot] = uint64(h)<<32 | uint64(t.n)
 	if t.n*3 > len(t.slots)*2 {
 		t.grow()

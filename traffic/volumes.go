@@ -96,14 +96,18 @@ type VolumeOptions struct {
 	Window float64
 }
 
-// counter adds packets up by class and group, a batch at a time, so that the
-// tables' waits for memory overlap.
+// counter adds packets up by class, a batch at a time, so that the table's waits
+// for memory overlap. Packets are of one class if all fields of all keys are
+// equal, so one look-up by those fields finds it; its groups are worked out when
+// its first packet comes.
 type counter struct {
 	v       *Volumes
 	keys    []keyCounter
+	fields  *Extractor // of all keys
 	classes *groupTable
-	class   []uint64 // of the packets in the batch: their groups, two a word
+	batch   []uint64 // fields of the packets in the batch
 	hashes  [batchSize]uint32
+	class   [batchSize]int
 	packets [batchSize]float64
 	bytes   [batchSize]float64
 	times   [batchSize]int64
@@ -116,9 +120,11 @@ type counter struct {
 // keyCounter is the part of a counter for one key.
 type keyCounter struct {
 	extract *Extractor
+	fields  []int // of the counter's fields: those of the key
+	all     bool  // they are all of them: every class is a group
 	table   *groupTable
-	batch   []uint64 // fields of the packets in the batch that have any
-	in      [batchSize]bool
+	batch   []uint64 // fields of the new classes of the batch
+	group   []int32  // by class
 
 	peak []float64 // packets a second, by group
 	open []openWindow
@@ -137,28 +143,40 @@ func newCounter(keys []Key, o VolumeOptions) (*counter, error) {
 		return nil, fault.Inputf("a window of %v s; expected above 0, or 0 for none", o.Window)
 	}
 	c := &counter{v: &Volumes{}, keys: make([]keyCounter, len(keys)), window: o.Window * 1e9, start: capture.NoTime}
+	var all Key
 	for i, k := range keys {
 		x, err := NewExtractor(k)
 		if err != nil {
 			return nil, err
 		}
-		c.keys[i] = keyCounter{extract: x, table: newGroupTable(x.words), batch: make([]uint64, batchSize*x.words)}
+		c.keys[i] = keyCounter{extract: x, table: newNumberTable(x.words), batch: make([]uint64, batchSize*x.words)}
+		for _, f := range k {
+			at := slices.Index(all, f)
+			if at < 0 {
+				at = len(all)
+				all = append(all, f)
+			}
+			c.keys[i].fields = append(c.keys[i].fields, at)
+		}
 	}
-	c.classes = newGroupTable(max(1, (len(keys)+1)/2))
-	c.class = make([]uint64, batchSize*c.classes.width)
+	var err error
+	if c.fields, err = NewExtractor(all); err != nil {
+		return nil, fault.Inputf("all keys together: %w", err)
+	}
+	for i := range c.keys {
+		own := slices.Clone(c.keys[i].fields)
+		slices.Sort(own)
+		c.keys[i].all = len(slices.Compact(own)) == len(all) && len(all) == len(keys[i])
+	}
+	c.classes = newGroupTable(c.fields.words)
+	c.batch = make([]uint64, batchSize*c.fields.words)
 	return c, nil
 }
 
 // add counts packets, all alike, of frame bytes each.
 func (c *counter) add(h *capture.Headers, packets, frame float64, time int64) error {
-	cut := false
-	for i := range c.keys {
-		k := &c.keys[i]
-		var short bool
-		k.in[c.n], short = k.extract.Extract(h, k.batch[c.n*k.extract.words:][:k.extract.words])
-		cut = cut || short
-	}
-	if cut {
+	w := c.fields.words
+	if _, cut := c.fields.Extract(h, c.batch[c.n*w:][:w]); cut {
 		c.v.Cut++
 	}
 	c.packets[c.n], c.bytes[c.n], c.times[c.n] = packets, packets*frame, time
@@ -173,20 +191,21 @@ func (c *counter) add(h *capture.Headers, packets, frame float64, time int64) er
 
 // flush counts the batch.
 func (c *counter) flush() error {
-	clear(c.class)
-	for i := range c.keys {
-		if err := c.group(i); err != nil {
-			return err
-		}
-	}
-	w := c.classes.width
+	w := c.fields.words
 	for j := range c.n {
-		c.hashes[j] = hash(c.class[j*w:][:w])
+		c.hashes[j] = hash(c.batch[j*w:][:w])
 	}
 	c.classes.touch(c.hashes[:c.n])
+	known := c.classes.n
 	for j := range c.n {
-		n := c.classes.number(c.class[j*w:][:w], c.hashes[j])
-		c.classes.add(n, c.packets[j], c.bytes[j])
+		c.class[j] = c.classes.number(c.batch[j*w:][:w], c.hashes[j])
+		c.classes.add(c.class[j], c.packets[j], c.bytes[j])
+	}
+	for i := range c.keys {
+		c.place(&c.keys[i], known)
+	}
+	if c.window > 0 {
+		c.peaks()
 	}
 	if c.classes.n > maxGroups-batchSize {
 		return fault.Inputf("more than %d classes of packets; take fewer fields", c.classes.n)
@@ -195,30 +214,41 @@ func (c *counter) flush() error {
 	return nil
 }
 
-// group finds the groups under one key of the packets in the batch.
-func (c *counter) group(key int) error {
-	k := &c.keys[key]
+// place finds the groups under a key of the classes from known on, which are new.
+func (c *counter) place(k *keyCounter, known int) {
 	w := k.extract.words
-	for j := range c.n {
-		c.hashes[j] = hash(k.batch[j*w:][:w])
+	var in [batchSize]bool
+	n := c.classes.n - known
+	for j := range n {
+		words := k.batch[j*w:][:w]
+		in[j] = k.extract.project(c.fields, k.fields, c.classes.entry(known+j), words)
+		c.hashes[j] = hash(words)
 	}
-	k.table.touch(c.hashes[:c.n])
-	half := 32 * (key % 2)
+	if !k.all {
+		k.table.touch(c.hashes[:n])
+	}
+	for j := range n {
+		words, g := k.batch[j*w:][:w], NoGroup
+		switch {
+		case in[j] && k.all:
+			g = k.table.push(words)
+		case in[j]:
+			g = k.table.number(words, c.hashes[j])
+		}
+		k.group = append(k.group, int32(g))
+	}
+}
+
+// peaks counts the packets of the batch into their groups' windows.
+func (c *counter) peaks() {
 	for j := range c.n {
-		g := NoGroup
-		if k.in[j] {
-			g = k.table.number(k.batch[j*w:][:w], c.hashes[j])
-			k.table.add(g, c.packets[j], c.bytes[j])
-			if c.window > 0 && c.times[j] != capture.NoTime {
-				c.peak(k, g, c.packets[j], c.times[j])
+		for i := range c.keys {
+			k := &c.keys[i]
+			if g := k.group[c.class[j]]; g != NoGroup && c.times[j] != capture.NoTime {
+				c.peak(k, int(g), c.packets[j], c.times[j])
 			}
 		}
-		c.class[j*c.classes.width+key/2] |= uint64(uint32(g)) << half
 	}
-	if k.table.n > maxGroups-batchSize {
-		return fault.Inputf("more than %d flow groups by %v; take fewer fields", k.table.n, k.extract.key)
-	}
-	return nil
 }
 
 // peak counts packets into the window that is open for a group, and opens
@@ -245,22 +275,23 @@ func (c *counter) finish() (*Volumes, error) {
 		return nil, err
 	}
 	v := c.v
-	c.classes.slots = nil
 	v.Packets, v.Bytes = c.classes.counts()
-	v.Group = make([][]int32, len(c.keys))
+	c.classes = nil
 	for i := range c.keys {
 		k := &c.keys[i]
 		k.table.slots = nil
 		g := &Groups{Key: slices.Clone(k.extract.key), extract: k.extract, table: k.table}
-		g.Packets, g.Bytes = k.table.counts()
+		g.Packets, g.Bytes = make([]float64, k.table.n), make([]float64, k.table.n)
+		for class, n := range k.group {
+			if n != NoGroup {
+				g.Packets[n] += v.Packets[class]
+				g.Bytes[n] += v.Bytes[class]
+			}
+		}
 		if c.window > 0 {
 			g.Peak = append(k.peak, make([]float64, g.N()-len(k.peak))...) // groups of packets without time
 		}
-		v.Keys = append(v.Keys, g)
-		v.Group[i] = make([]int32, v.Classes())
-		for class := range v.Group[i] {
-			v.Group[i][class] = int32(c.classes.entry(class)[i/2] >> (32 * (i % 2)))
-		}
+		v.Keys, v.Group = append(v.Keys, g), append(v.Group, k.group)
 	}
 	return v, nil
 }
