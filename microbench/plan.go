@@ -324,7 +324,7 @@ func describe(p program.Program) string {
 		s = append(s, l.String())
 	}
 	if len(p.Chain) > 0 {
-		s = append(s, describeChain(p))
+		s = append(s, DescribeChain(p))
 	}
 	if len(s) == 0 {
 		s = append(s, "bare")

@@ -87,15 +87,26 @@ func (p *planner) chain(group, base string, prog program.Program, mpps float64) 
 	p.addAt(mpps, group, base, prog, part{cores: 1})
 }
 
-// describeChain names a chain such as "3xnt:16" with what is said of it.
-func describeChain(p program.Program) string {
+// DescribeChain names a chain such as "3xnt:16" with what is said of it.
+func DescribeChain(p program.Program) string {
 	var s []string
 	for i := 0; i < len(p.Chain); {
 		first, n := p.Chain[i], 0
-		for ; i < len(p.Chain) && p.Chain[i].Cycles == first.Cycles && p.Chain[i].Skip == first.Skip; i++ {
+		first.Name = ""
+		for ; i < len(p.Chain); i++ {
+			next := p.Chain[i]
+			if next.Name = ""; next != first {
+				break
+			}
 			n++
 		}
 		what := fmt.Sprintf("%dxnt:%d", n, first.Cycles)
+		if first.II > 1 {
+			what += fmt.Sprintf(":ii=%d", first.II)
+		}
+		if first.Gbps > 0 {
+			what += fmt.Sprintf(":%gG", first.Gbps)
+		}
 		if first.Skip {
 			what += ":skip"
 		}

@@ -65,7 +65,7 @@ func (b *Board) Flow(uid int) *Flow {
 
 // Resource is a part of the board and the time that it was busy since the start.
 // Of the packet store it is the mean share of cells in use times the time, of a
-// region that of its busiest NT.
+// region that of its busiest NT or of its port.
 type Resource struct {
 	Name string
 	Busy sim.Time
@@ -102,7 +102,11 @@ type Region struct {
 // Region returns what a region of the board does.
 func (b *Board) Region(i int) Region {
 	g := &b.regions[i]
-	return Region{State: g.state, Chain: g.chain, Waiting: g.queue.Len(), Inside: int(g.inside)}
+	waiting := g.queue.Len()
+	for j := range g.tasks {
+		waiting += g.tasks[j].queue.Len()
+	}
+	return Region{State: g.state, Chain: g.chain, Waiting: waiting, Inside: int(g.inside)}
 }
 
 // Histogram counts latencies: to the nanosecond below 1.024 us, within 0.2 %

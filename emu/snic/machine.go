@@ -69,10 +69,9 @@ type region struct {
 	installed  int32 // generation of tasks, those that run
 	chain      []int
 	tasks      []task
-	queue      sim.Line[int32]  // headers that wait for credits
-	port       sim.Server       // packet data on its way in
-	returning  sim.Line[credit] // credits that let the data pass
-	inside     int32            // headers
+	queue      sim.Line[int32] // headers that wait until it runs
+	ports      []port          // one, or by PANIC one an NT
+	inside     int32           // headers
 	pr         sim.Time
 	past       sim.Time // busy with the chains before
 }
@@ -82,6 +81,22 @@ type task struct {
 	kind    int32
 	credits int32
 	server  sim.Server
+	queue   sim.Line[int32] // headers whose next NT it is, that wait for its credit
+}
+
+// port is where packet data enters a region and credits leave it.
+type port struct {
+	data      sim.Server
+	returning sim.Line[credit] // that let the data pass
+}
+
+// port returns that of NT i: PANIC has every NT at a port of the crossbar, a
+// chain is behind one.
+func (b *Board) port(g *region, i int) (at int, p *port) {
+	if b.policy != PANIC {
+		i = 0
+	}
+	return i, &g.ports[i]
 }
 
 // credit is one on its way back, of the NT at a position of the chain.
@@ -93,6 +108,9 @@ type credit struct {
 func (g *region) busy(now sim.Time) (most sim.Time) {
 	for i := range g.tasks {
 		most = max(most, g.tasks[i].server.Busy(now))
+	}
+	for i := range g.ports {
+		most = max(most, g.ports[i].data.Busy(now))
 	}
 	return most
 }
@@ -180,7 +198,7 @@ const (
 	kSend          // actor header: the scheduler sends it to its region
 	kTask          // actor header, arg position: before an NT
 	kDone          // actor header, arg position: after it
-	kYield         // actor region, arg generation: credits may go
+	kYield         // actor region, arg port and generation: credits may go
 	kCredit        // actor region, arg position and generation: a credit is back
 	kOut           // actor packet, arg stage: before it
 	kSent          // actor packet: left the packet store
@@ -227,13 +245,14 @@ func (b *Board) run() {
 		case kDone:
 			b.taskDone(e.Actor, int(e.Arg))
 		case kYield:
-			if int32(e.Arg) == b.regions[e.Actor].installed {
-				b.giveCredits(e.Actor)
+			if int32(e.Arg>>8) == b.regions[e.Actor].installed {
+				b.giveCredits(e.Actor, int(e.Arg&0xff))
 			}
 		case kCredit:
 			if g := &b.regions[e.Actor]; int32(e.Arg>>8) == g.installed {
-				g.tasks[e.Arg&0xff].credits++
-				b.grant(e.Actor)
+				i := int(e.Arg & 0xff)
+				g.tasks[i].credits++
+				b.grant(e.Actor, i)
 			}
 		case kOut:
 			b.passOut(e.Actor, int(e.Arg))
@@ -242,7 +261,7 @@ func (b *Board) run() {
 		case kPR:
 			if g := &b.regions[e.Actor]; g.generation == int32(e.Arg) && g.state == Configuring {
 				b.install(e.Actor, g.chain)
-				b.grant(e.Actor)
+				b.resume(e.Actor)
 			}
 		}
 	}
@@ -445,47 +464,59 @@ func (b *Board) choose(br *branch) (instance, bool) {
 	return br.instances[later], true
 }
 
-// enqueue lets a header wait for credits of its region.
+// enqueue lets a header wait for a credit of its next NT, or for its region to
+// run.
 func (b *Board) enqueue(h int32) {
 	hd := &b.headers[h]
 	g := &b.regions[hd.region]
 	switch {
 	case g.generation != hd.generation:
 		b.drop(h, DropChain)
-	case g.state != Running && g.queue.Len() >= b.buffer:
+	case g.state == Running:
+		i := first(hd.todo)
+		g.tasks[i].queue.Push(h)
+		b.grant(hd.region, i)
+	case g.queue.Len() >= b.buffer:
 		b.drop(h, DropBuffer)
 	default:
 		g.queue.Push(h)
-		b.grant(hd.region)
 	}
 }
 
-// grant gives credits to the headers that wait for a region, in order, until
-// there is none for the first NT of the next.
-func (b *Board) grant(r int32) {
+// resume lets a region run what has waited for that.
+func (b *Board) resume(r int32) {
+	g := &b.regions[r]
+	for n := g.queue.Len(); n > 0; n-- {
+		b.enqueue(g.queue.Pop())
+	}
+	for i := range g.tasks {
+		b.grant(r, i)
+	}
+}
+
+// grant gives the credits of NT i to the headers whose next NT it is, in order,
+// and with each, by the policy Reserve, one of every further NT that the header
+// needs up to the first that has none.
+func (b *Board) grant(r int32, i int) {
 	g := &b.regions[r]
 	if g.state != Running {
 		return
 	}
-	for g.queue.Len() > 0 {
-		h := g.queue.Front()
+	for t := &g.tasks[i]; t.credits > 0 && t.queue.Len() > 0; {
+		h := t.queue.Pop()
 		hd := &b.headers[h]
 		granted := uint64(0)
 		for m := hd.todo; m != 0; m &= m - 1 {
-			t := &g.tasks[first(m)]
-			if t.credits == 0 {
+			next := &g.tasks[first(m)]
+			if next.credits == 0 {
 				break
 			}
-			t.credits--
+			next.credits--
 			granted |= m & -m
 			if b.policy == PANIC {
 				break
 			}
 		}
-		if granted == 0 {
-			return
-		}
-		g.queue.Pop()
 		g.inside++
 		hd.granted = granted
 		if hd.leads {
@@ -499,8 +530,9 @@ func (b *Board) grant(r int32) {
 // send moves a packet through the port of its region to the first NT granted.
 func (b *Board) send(h int32) {
 	hd := &b.headers[h]
-	start := b.regions[hd.region].port.Serve(b.Now(), b.occupancy(b.packets[hd.packet].bytes))
 	i := first(hd.granted)
+	_, p := b.port(&b.regions[hd.region], i)
+	start := p.data.Serve(b.Now(), b.occupancy(b.packets[hd.packet].bytes))
 	b.kernel.At(start+b.dispatch+b.skip*sim.Time(i), kTask, h, int64(i))
 }
 
@@ -509,32 +541,38 @@ func (b *Board) send(h int32) {
 // behind goes first.
 func (b *Board) giveBackCredit(r int32, i int) {
 	g := &b.regions[r]
+	at, p := b.port(g, i)
 	now := b.Now()
-	if g.returning.Len() == 0 {
-		if g.port.Free() <= now || b.yield == 0 {
-			b.kernel.After(b.giveBack, kCredit, r, int64(g.installed)<<8|int64(i))
+	if p.returning.Len() == 0 {
+		if p.data.Free() <= now || b.yield == 0 {
+			b.kernel.After(b.giveBack, kCredit, r, g.event(i))
 			return
 		}
-		b.kernel.At(min(g.port.Free()+1, now+b.yield), kYield, r, int64(g.installed))
+		b.kernel.At(min(p.data.Free()+1, now+b.yield), kYield, r, g.event(at))
 	}
-	g.returning.Push(credit{int32(i), now + b.yield})
+	p.returning.Push(credit{int32(i), now + b.yield})
 }
 
 // giveCredits sends the credits that wait no longer: all if no data is in the
 // port, else those that have let enough of it pass.
-func (b *Board) giveCredits(r int32) {
+func (b *Board) giveCredits(r int32, at int) {
 	g := &b.regions[r]
+	p := &g.ports[at]
 	now := b.Now()
-	for g.returning.Len() > 0 {
-		c := g.returning.Front()
-		if now < c.until && now < g.port.Free() {
-			b.kernel.At(min(g.port.Free()+1, c.until), kYield, r, int64(g.installed))
+	for p.returning.Len() > 0 {
+		c := p.returning.Front()
+		if now < c.until && now < p.data.Free() {
+			b.kernel.At(min(p.data.Free()+1, c.until), kYield, r, g.event(at))
 			return
 		}
-		g.returning.Pop()
-		b.kernel.After(b.giveBack, kCredit, r, int64(g.installed)<<8|int64(c.position))
+		p.returning.Pop()
+		b.kernel.After(b.giveBack, kCredit, r, g.event(int(c.position)))
 	}
 }
+
+// event returns the argument of an event of a position that is void once the
+// region has another chain.
+func (g *region) event(i int) int64 { return int64(g.installed)<<8 | int64(i) }
 
 // runTask lets a header enter NT i of its region.
 func (b *Board) runTask(h int32, i int) {
@@ -686,7 +724,7 @@ func (b *Board) install(r int32, chain []int) {
 	g := &b.regions[r]
 	g.past += g.busy(b.Now())
 	g.chain, g.installed = chain, g.generation
-	g.port, g.returning = sim.Server{}, sim.Line[credit]{}
+	g.ports = make([]port, max(1, len(chain)))
 	g.tasks = make([]task, len(chain))
 	for i, k := range chain {
 		g.tasks[i] = task{kind: int32(k), credits: b.credits}

@@ -368,7 +368,7 @@ func (b *Board) Resume(i int) error {
 	}
 	if g := &b.regions[i]; g.state == Stopped {
 		g.state = Running
-		b.grant(int32(i))
+		b.resume(int32(i))
 	}
 	return nil
 }
@@ -395,6 +395,11 @@ func (b *Board) Launch(i int, chain []int, pr sim.Time) error {
 	g.pr = pr
 	for n := g.queue.Len(); n > 0; n-- {
 		b.drop(g.queue.Pop(), DropChain)
+	}
+	for j := range g.tasks {
+		for q := &g.tasks[j].queue; q.Len() > 0; {
+			b.drop(q.Pop(), DropChain)
+		}
 	}
 	if g.inside == 0 {
 		b.configure(int32(i))

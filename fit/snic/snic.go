@@ -52,17 +52,12 @@ func Fit(samples []microbench.Sample, b *board.Board) (*model.Chains, error) {
 	return c, nil
 }
 
-// limited tells whether a sample is limited by one of the resources.
-func limited(s *microbench.Sample, resources ...string) bool {
-	return s.Traffic.RateMpps == 0 && slices.Contains(resources, s.Bottleneck) && s.Utilisation[s.Bottleneck] >= saturated
-}
-
 // bus fits the time of packets that the data path limits.
 func bus(c *model.Chains, samples []microbench.Sample) error {
 	var rows [][]float64
 	var t []float64
 	for i := range samples {
-		if s := &samples[i]; limited(s, "ingress", "egress") {
+		if s := &samples[i]; s.Traffic.RateMpps == 0 && s.Utilisation["ingress"] >= saturated {
 			rows = append(rows, []float64{math.Ceil(float64(s.Program.PacketBytes) / float64(c.BeatBytes)), 1})
 			t = append(t, 1/s.Mpps)
 		}
@@ -134,7 +129,7 @@ func scheduler(c *model.Chains, samples []microbench.Sample) error {
 	var rows [][]float64
 	var t []float64
 	for i := range samples {
-		if s := &samples[i]; limited(s, "scheduler") && s.Program.Credits >= enough {
+		if s := &samples[i]; s.Traffic.RateMpps == 0 && s.Utilisation["scheduler"] >= saturated && s.Program.Credits >= enough {
 			rows = append(rows, []float64{float64(c.Passes(&s.Program))})
 			t = append(t, 1/s.Mpps)
 		}

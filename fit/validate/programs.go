@@ -14,7 +14,8 @@ import (
 // RandomPrograms draws n programs that b can run, the same for the same seed:
 // one to six accesses over its memories, operations, modes, sizes, spans and
 // popularities, some with stateless work, on every base, and some with a lock
-// around accesses on the bases whose programs take locks. None is chosen for
+// around accesses on the bases whose programs take locks; of a board of class
+// fpga, chains of network tasks. None is chosen for
 // being easy. Those of a run-to-completion board are microbench.Mixes, by a stream
 // that no sweep draws from.
 func RandomPrograms(b *board.Board, n int, seed uint64) []program.Program {
@@ -49,6 +50,10 @@ func (g *generator) log(lo, hi float64) float64 {
 func (g *generator) program() program.Program {
 	base := &g.board.Bases[g.s.IntN(len(g.board.Bases))]
 	p := program.Program{Base: base.Name}
+	if g.board.FPGA != nil {
+		g.chain(&p)
+		return p
+	}
 	for range 1 + g.s.IntN(6) {
 		p.Accesses = append(p.Accesses, g.access(8))
 	}
@@ -66,6 +71,24 @@ func (g *generator) program() program.Program {
 		g.lock(&p)
 	}
 	return p
+}
+
+// chain draws one to six network tasks, some with a rate of their own, some
+// skipped, now and then side by side, with credits and a packet size.
+func (g *generator) chain(p *program.Program) {
+	for i := range 1 + g.s.IntN(6) {
+		s := program.Stage{Name: fmt.Sprintf("nt%d", i+1), Cycles: int(g.log(1, 80)), II: 1 + g.s.IntN(4)}
+		if g.chance(0.3) {
+			s.Gbps = math.Round(g.log(5, 100))
+		}
+		s.Skip = i > 0 && g.chance(0.15)
+		p.Chain = append(p.Chain, s)
+	}
+	p.Parallel = g.chance(0.2)
+	if g.chance(0.7) {
+		p.Credits = int(g.log(1, 64))
+	}
+	p.PacketBytes = int(g.log(64, 1500))
 }
 
 // access draws one access line of at most n accesses a packet.

@@ -304,6 +304,9 @@ func describe(p program.Program) string {
 	for _, l := range p.Locks {
 		s = append(s, l.String())
 	}
+	if len(p.Chain) > 0 {
+		s = append(s, microbench.DescribeChain(p))
+	}
 	if f := p.Flows; f != nil && len(p.Locks) > 0 {
 		s = append(s, strconv.Itoa(f.Count)+" flows"+popularity(f.Popularity, f.Alpha))
 	}
