@@ -56,9 +56,28 @@ func TestCredits(t *testing.T) {
 	if median := (errs[5] + errs[6]) / 2; median > .06 {
 		t.Errorf("median error %.1f %%", 100*median)
 	}
-	for _, bytes := range []int{128, 192, 320, 384, 512, 640, 1280, 1500, 9000} {
+}
+
+// TestCreditsOfOtherSizes: sizes between and beyond the published ones never gain
+// by fewer credits, keep below the data path's rate, which they reach with eight,
+// and with one credit gain by size.
+func TestCreditsOfOtherSizes(t *testing.T) {
+	b := load(t, "snic")
+	before := 0.0
+	for _, bytes := range []int{64, 128, 192, 256, 320, 384, 512, 640, 1024, 1280} {
+		path := float64(bytes) * 8 / ((float64(bytes)/64 + b.FPGA.BusGap.Value) * 4e-9) / (1 << 30)
+		last := 0.0
 		for i := range 4 {
-			t.Logf("%4d B, %d credits: %6.1f", bytes, 1<<i, saturated(t, snic.Config{Board: b, Credits: 1 << i}, bytes))
+			got := saturated(t, snic.Config{Board: b, Credits: 1 << i}, bytes)
+			if got < last*.999 || got > path*1.001 || i == 3 && bytes >= 128 && got < path*.98 {
+				t.Errorf("%d B, %d credits: %.1f Gib/s, with half the credits %.1f, data path %.1f", bytes, 1<<i, got, last, path)
+			}
+			if i == 0 && got < before {
+				t.Errorf("%d B, one credit: %.1f Gib/s, smaller packets %.1f", bytes, got, before)
+			} else if i == 0 {
+				before = got
+			}
+			last = got
 		}
 	}
 }
