@@ -26,6 +26,10 @@ const (
 	// and for more again by recovery an epoch without any.
 	backOff  = 0.95
 	recovery = 0.002
+	// slack is how many times the load that a DAG was granted in full it may
+	// bring in the next epoch, even where nothing is left to grant: else the
+	// randomness of its arrivals would make it wait at the port for no gain.
+	slack = 2
 	// samples is how many times shares are noted in a run, at most once an epoch.
 	samples = 200
 )
@@ -282,7 +286,11 @@ func (c *control) divide() error {
 	}
 	for i, g := range c.grants {
 		t := &c.tenants[i]
-		if t.limit = g.Limit; t.bound {
+		t.limit = g.Limit
+		if !g.Held && !c.isolated() {
+			t.limit = max(t.limit, slack*c.believe[i])
+		}
+		if t.bound {
 			c.ingress(t, t.limit)
 		}
 	}

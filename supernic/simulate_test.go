@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -66,17 +67,19 @@ func TestScenarios(t *testing.T) {
 // offers what he is: throughput and latency of the modest one are within 5 % of
 // those it has alone.
 func TestGreedyTenant(t *testing.T) {
-	for seed := range uint64(3) {
-		s, err := Open("../docs/scenarios/greedy.yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
+	data, err := os.ReadFile("../docs/scenarios/greedy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed, size := range []string{"512", "128", "facebook"} {
+		seed := uint64(seed)
+		s := parse(t, strings.ReplaceAll(string(data), "size: 512", "size: "+size))
 		both := simulate(t, s, seed)
 		s.offers = slices.DeleteFunc(s.offers, func(o offer) bool { return s.DAGs[o.dag].Name == "g" })
 		alone := simulate(t, s, seed)
 		g, m, solo := both.DAGs[0], both.DAGs[1], alone.DAGs[1]
 		if g.Offered < 9.5*s.DAGs[0].IngressGbps || g.Served < s.DAGs[0].IngressGbps || g.Served > 0.5*g.Offered {
-			t.Errorf("seed %d: the greedy one offers %.1f Gb/s and gets %.1f", seed, g.Offered, g.Served)
+			t.Errorf("size %s: the greedy one offers %.1f Gb/s and gets %.1f", size, g.Offered, g.Served)
 		}
 		for _, x := range []struct {
 			what         string
@@ -87,11 +90,11 @@ func TestGreedyTenant(t *testing.T) {
 			{"99th percentile, µs", float64(m.P99) / 1e6, float64(solo.P99) / 1e6},
 		} {
 			if math.Abs(x.beside/x.solo-1) > 0.05 {
-				t.Errorf("seed %d: the modest one's %s is %.4g beside the greedy one, %.4g alone", seed, x.what, x.beside, x.solo)
+				t.Errorf("size %s: the modest one's %s is %.4g beside the greedy one, %.4g alone", size, x.what, x.beside, x.solo)
 			}
 		}
 		if m.Dropped != 0 {
-			t.Errorf("seed %d: %d packets of the modest one dropped", seed, m.Dropped)
+			t.Errorf("size %s: %d packets of the modest one dropped", size, m.Dropped)
 		}
 	}
 }
@@ -200,7 +203,7 @@ load:
 `)
 	r := simulate(t, s, 1)
 	store := r.Resources[slices.IndexFunc(r.Resources, func(u Use) bool { return u.Resource == "store" })].Value
-	if g := r.DAGs[0]; g.Served > 60 || store > 0.25 {
+	if g := r.DAGs[0]; g.Served > 0.8*g.Offered || store > 0.25 {
 		t.Fatalf("greedy %.1f Gb/s, the store is %.2f full: credits do not limit here, or nothing follows them", g.Served, store)
 	}
 	if m := r.DAGs[1]; m.Dropped > 0 || m.P50 > 2*sim.Microsecond {
