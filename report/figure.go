@@ -41,11 +41,13 @@ type Panel struct {
 }
 
 // Axis has a label, a unit, and a scale. Zero Min and Max take the range of
-// the data; a linear axis then begins at 0.
+// the data; a linear axis then begins at 0. Names label the points 1, 2 and so on
+// in the place of numbers.
 type Axis struct {
 	Label, Unit string
 	Log         bool
 	Min, Max    float64
+	Names       []string
 }
 
 // Kind is the way a series is drawn: emulated curves are lines, published
@@ -420,6 +422,9 @@ func (a Axis) apply(g *plot.Axis, low, high float64) {
 	g.Tick.Marker = linearTicks{}
 	if a.Log {
 		g.Scale, g.Tick.Marker = plot.LogScale{}, logTicks{}
+	}
+	if len(a.Names) > 0 {
+		g.Tick.Marker = named(a.Names)
 	}
 }
 

@@ -63,6 +63,20 @@ func (linearTicks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
+// named puts a tick with a name at 1, 2 and so on.
+type named []string
+
+// Ticks implements plot.Ticker.
+func (n named) Ticks(low, high float64) []plot.Tick {
+	var ticks []plot.Tick
+	for i, name := range n {
+		if at := float64(i + 1); at >= low && at <= high {
+			ticks = append(ticks, plot.Tick{Value: at, Label: name})
+		}
+	}
+	return ticks
+}
+
 // unlabelled is the ticks of an axis whose labels stand at another panel.
 type unlabelled struct{ plot.Ticker }
 

@@ -56,10 +56,20 @@ func main() {
 		fmt.Fprintln(os.Stderr, "mkpcap: expected -o FILE and no other arguments")
 		os.Exit(2)
 	}
-	if err := atomicfile.WriteFunc(*out, func(w io.Writer) error { return write(w, o) }); err != nil {
+	var seen int
+	err := atomicfile.WriteFunc(*out, func(w io.Writer) (err error) {
+		seen, err = write(w, o)
+		return err
+	})
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mkpcap:", err)
 		os.Exit(2)
 	}
+	fmt.Fprintf(os.Stderr, "mkpcap: %d packets of %d flows", o.packets, seen)
+	if rest := o.flows - seen; rest > 0 {
+		fmt.Fprintf(os.Stderr, "; the other %d of -flows are so small that none of their packets was drawn", rest)
+	}
+	fmt.Fprintln(os.Stderr)
 }
 
 // shape reads the distribution of flow volumes.
@@ -93,46 +103,51 @@ func (o options) sizes() (*traffic.Sizes, error) {
 	return s, err
 }
 
-// write writes the capture.
-func write(w io.Writer, o options) error {
+// write writes the capture, and returns how many flows have a packet in it.
+func write(w io.Writer, o options) (seen int, err error) {
 	switch {
 	case o.packets < 1 || o.packets > 1<<32:
-		return fmt.Errorf("-packets %d: expected 1..2^32", o.packets)
+		return 0, fmt.Errorf("-packets %d: expected 1..2^32", o.packets)
 	case o.flows < 1 || o.flows > 1<<24:
-		return fmt.Errorf("-flows %d: expected 1..2^24, the addresses in 10.0.0.0/8", o.flows)
+		return 0, fmt.Errorf("-flows %d: expected 1..2^24, the addresses in 10.0.0.0/8", o.flows)
 	case !(o.pps > 0 && o.pps <= 1e9 && float64(o.packets)/o.pps < 1e9):
-		return fmt.Errorf("-pps %v: expected above 0 up to 1e9, and a capture of less than 30 years", o.pps)
+		return 0, fmt.Errorf("-pps %v: expected above 0 up to 1e9, and a capture of less than 30 years", o.pps)
 	case !(o.http >= 0 && o.http <= 1):
-		return fmt.Errorf("-http %v: expected 0..1", o.http)
+		return 0, fmt.Errorf("-http %v: expected 0..1", o.http)
 	case o.services < 1 || o.services > 254:
-		return fmt.Errorf("-services %d: expected 1..254", o.services)
+		return 0, fmt.Errorf("-services %d: expected 1..254", o.services)
 	}
 	shape, err := o.shape()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	shares, err := shape.Rates(1, o.flows, 0)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	sizes, err := o.sizes()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	which := traffic.Flows{Count: o.flows, Shares: shares}.Sampler()
 	senders := traffic.NewPermutation(1<<24, o.seed)
 	flows, gaps, bytes := sim.NewStream(o.seed, "flows"), sim.NewStream(o.seed, "gaps"), sim.NewStream(o.seed, "sizes")
 	c := traffic.NewCaptureWriter(w)
 	var headers []byte
+	drawn := make([]bool, o.flows)
 	at := 0.0 // ns after the start
 	for range o.packets {
 		i := which.Draw(flows.Rand)
+		if !drawn[i] {
+			drawn[i] = true
+			seen++
+		}
 		frame := max(int(math.Round(sizes.Draw(bytes.Rand))), traffic.MinPacketBytes)
 		headers = o.flow(i, uint32(senders.At(i))).AppendHeaders(headers[:0], frame)
 		c.Write(start+int64(at), headers, frame)
 		at += gaps.ExpFloat64() / o.pps * 1e9
 	}
-	return c.Close()
+	return seen, c.Close()
 }
 
 // flow returns the i-th flow. Which flows go to port 80 does not depend on their

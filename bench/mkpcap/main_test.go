@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,7 +16,7 @@ import (
 func made(t *testing.T, o options) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := write(&b, o); err != nil {
+	if _, err := write(&b, o); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -35,6 +36,9 @@ func TestWrite(t *testing.T) {
 	}
 	if v.TotalPackets != 200_000 || math.Abs(v.Mpps()/2-1) > 0.02 || math.Abs(v.FrameBytes()/(4342./12)-1) > 0.02 {
 		t.Errorf("%v packets, %v Mpps of %v B", v.TotalPackets, v.Mpps(), v.FrameBytes())
+	}
+	if seen, err := write(io.Discard, o); err != nil || seen != v.Keys[0].N() {
+		t.Errorf("%d flows with a packet are told of (%v), %d are there", seen, err, v.Keys[0].N())
 	}
 	if v.Keys[0].N() < 990 || v.Keys[0].N() > 1000 || v.Keys[1].N() != 4 || v.Keys[2].N() != 2 {
 		t.Errorf("%d senders, %d services, %d ports", v.Keys[0].N(), v.Keys[1].N(), v.Keys[2].N())
@@ -88,7 +92,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		o := options{packets: 10, flows: 10, distribution: "uniform", size: "64", pps: 1e6, services: 4}
 		change(&o)
-		if err := write(&bytes.Buffer{}, o); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := write(&bytes.Buffer{}, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

@@ -1,7 +1,7 @@
 // Command partition holds the partition planner against general solvers, and
 // its time against the number of flows:
 //
-//	go run ./bench/partition [-only REGEXP] [-time 30s] [-flows 10000,100000,1000000,10000000] [-out DIR]
+//	go run ./bench/partition [-only REGEXP] [-time 30s] [-flows 10000,100000,1000000,10000000] [-out DIR [-note TEXT]]
 //
 // The problems are synthetic (cora/partition/synthetic). CBC and GLPK get each
 // of them as a mixed integer program and the time that -time says; where one of
@@ -36,17 +36,18 @@ func main() {
 	limit := flag.Duration("time", 30*time.Second, "of each solver for each problem")
 	flows := flag.String("flows", "10000,100000,1000000,10000000", "numbers of flows to time, rising; empty: none")
 	out := flag.String("out", "", "directory to store the tables and the figure in")
+	note := flag.String("note", "", "`sentence` about the machine for the stored tables")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, *only, *limit, *flows, *out); err != nil {
+	if err := run(ctx, os.Stdout, *only, *limit, *flows, *out, *note); err != nil {
 		fmt.Fprintln(os.Stderr, "partition:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, w io.Writer, only string, limit time.Duration, flows, out string) error {
+func run(ctx context.Context, w io.Writer, only string, limit time.Duration, flows, out, note string) error {
 	numbers, err := parseFlows(flows)
 	if err != nil {
 		return err
@@ -62,7 +63,7 @@ func run(ctx context.Context, w io.Writer, only string, limit time.Duration, flo
 		if err != nil {
 			return err
 		}
-		if err := show(w, t, out, "partition", "The partition planner against general solvers"); err != nil {
+		if err := show(w, t, out, "partition", "The partition planner against general solvers", note); err != nil {
 			return err
 		}
 	}
@@ -73,7 +74,7 @@ func run(ctx context.Context, w io.Writer, only string, limit time.Duration, flo
 	if err != nil {
 		return err
 	}
-	if err := show(w, scaleTable(points), out, "partition-scale", "The partition planner against size"); err != nil || out == "" {
+	if err := show(w, scaleTable(points), out, "partition-scale", "The partition planner against size", note); err != nil || out == "" {
 		return err
 	}
 	return storeFigure(out, points)
@@ -95,13 +96,13 @@ func parseFlows(s string) ([]int, error) {
 }
 
 // show prints a table, and stores it where out is a directory.
-func show(w io.Writer, t *table.Table, out, name, title string) error {
+func show(w io.Writer, t *table.Table, out, name, title, note string) error {
 	if err := t.Text(w, table.Colors(w, os.Getenv)); err != nil || out == "" {
 		return err
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# %s\n\nMade by `go run ./bench/partition -out results/cora`: synthetic problems; processor seconds, native (%s/%s, %s), ours on one processor.\n\n",
-		title, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	fmt.Fprintf(&b, "# %s\n\nMade by `go run ./bench/partition -out results/cora`: synthetic problems; processor seconds, native (%s/%s, %s), ours on one processor.%s\n\n",
+		title, runtime.GOOS, runtime.GOARCH, runtime.Version(), strings.TrimRight(" "+note, " "))
 	if err := t.Markdown(&b); err != nil {
 		return err
 	}
