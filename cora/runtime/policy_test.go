@@ -321,3 +321,86 @@ func FuzzFaults(f *testing.F) {
 		}
 	})
 }
+
+func TestInjectorKeepsItsShares(t *testing.T) {
+	const n = 20_000
+	draw := func(f Faults) (i *Injector, pattern string) {
+		i = NewInjector(f, 7)
+		var s strings.Builder
+		for range n {
+			times, late := i.Control()
+			if late != 0 && late != f.DelayUS {
+				t.Fatalf("%v µs late, want %v", late, f.DelayUS)
+			}
+			s.WriteByte('0' + byte(times))
+		}
+		return i, s.String()
+	}
+	i, all := draw(Faults{Lose: 0.1, Duplicate: 0.2, Delay: 0.3, DelayUS: 50})
+	for name, got := range map[string][2]float64{
+		"lost":    {float64(i.Lost), 0.1 * n},
+		"doubled": {float64(i.Duplicated), 0.2 * 0.9 * n},
+		"late":    {float64(i.Delayed), 0.3 * 0.9 * n},
+	} {
+		if got[0] < 0.9*got[1] || got[0] > 1.1*got[1] { // 10 % are more than four standard deviations
+			t.Errorf("%v %s of %d, want about %v", got[0], name, n, got[1])
+		}
+	}
+	if _, again := draw(Faults{Lose: 0.1, Duplicate: 0.2, Delay: 0.3, DelayUS: 50}); again != all {
+		t.Error("the same seed draws other faults")
+	}
+	if i, none := draw(Faults{}); none != strings.Repeat("1", n) || i.WriteFails() {
+		t.Error("something goes wrong without faults")
+	}
+	i = NewInjector(Faults{Write: 1}, 7)
+	if !i.WriteFails() || i.WritesFailed != 1 {
+		t.Error("a write that always fails did not")
+	}
+}
+
+func TestFailedWritesLeaveTheFlowOnTheHost(t *testing.T) {
+	n, h := NewNIC(options(), 4), NewHost(options(), 4)
+	fails := true
+	n.WriteFails = func() bool { return fails }
+	d := n.Packet(0)
+	if v, _, send := h.Packet(0, d.Tag); d.Tag != TagPlain || v != HostServes || send || n.State(0) != Absent || n.WritesLost() != 1 {
+		t.Fatalf("%+v, %v, entry %v, %d writes lost", d, v, n.State(0), n.WritesLost())
+	}
+	m, _ := h.Offload(0)
+	pass(n, h, m)
+	if h.Phase(0) != Serving || h.OnHost() != 1 || h.OnNIC() != 0 {
+		t.Errorf("refused: %v, %d on the host, %d on the NIC", h.Phase(0), h.OnHost(), h.OnNIC())
+	}
+	fails = false
+	m, _ = h.Offload(0)
+	pass(n, h, m)
+	if h.Phase(0) != Remote || n.Value(0) != 1 {
+		t.Errorf("accepted: %v, value %d", h.Phase(0), n.Value(0))
+	}
+}
+
+// A million flows, 700,000 of them on an overloaded NIC, from which 56,000 are
+// evicted: what the search costs. Packets follow Zipf's law.
+func BenchmarkEviction(b *testing.B) {
+	const flows, evictions = 1_000_000, 56_000
+	o := Defaults()
+	for b.Loop() {
+		n, h := NewNIC(o, flows), NewHost(o, flows)
+		c := NewController(o, h, 1)
+		for f := range uint32(flows) {
+			if h.Install(f, f < 700_000, 0); f < 700_000 {
+				n.Install(f, 0)
+			}
+			c.Count(f, 1_000_000/(1+mix(f, 9)%flows))
+		}
+		c.Interval()
+		h.nic, n.flag = Overload, Overload
+		for now := 0.0; c.Evicted < evictions; {
+			turn := c.Step(now)
+			if now += turn.WaitUS; turn.Send {
+				exchange(n, h, turn.Message)
+			}
+		}
+		b.ReportMetric(float64(c.Looked)/evictions, "looked/move")
+	}
+}

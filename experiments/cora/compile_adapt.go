@@ -116,7 +116,7 @@ func compileAdapt(ctx context.Context, env experiments.Env) (report.Result, erro
 	for _, s := range adaptSweeps() {
 		panel := report.Panel{Title: s.name, X: report.Axis{Label: s.axis}, Y: report.Axis{Label: "host cores"}}
 		for i, strategy := range adaptStrategies {
-			panel.Series = append(panel.Series, report.Series{Name: string(strategy), Style: i})
+			panel.Series = append(panel.Series, report.Series{Name: string(strategy), Kind: report.LineMarkers, Style: i})
 		}
 		table := report.Table{Title: "Plans of strategy cora by " + s.axis, Columns: []string{s.name, "host cores", "feasible", "Mpps on the NIC", "flows on the NIC", "blocks on the NIC", "limits"}}
 		points, err := s.plans(ctx, m, t, env.Seed)

@@ -163,7 +163,7 @@ func modelAccuracy(ctx context.Context, env experiments.Env) (report.Result, err
 	table := report.Table{Title: "Predicted against measured", Columns: []string{"application", "placement", "measured, Mpps", "predicted, Mpps", "error, %", "bottleneck predicted"}}
 	panel := report.Panel{X: report.Axis{Label: "measured", Unit: "Mpps"}, Y: report.Axis{Label: "predicted", Unit: "Mpps"}}
 	errors := map[string][]float64{}
-	most := 0.0
+	most, worst := 0.0, ""
 	for i, p := range programs {
 		sample := b.samples[i]
 		x, err := m.Predict(b.workloads[i].Program, b.workloads[i].Traffic, model.Options{})
@@ -171,6 +171,9 @@ func modelAccuracy(ctx context.Context, env experiments.Env) (report.Result, err
 			return res, err
 		}
 		e := 100 * (x.Mpps/sample.Mpps - 1)
+		if of := errors[""]; len(of) == 0 || math.Abs(e) > slices.Max(of) {
+			worst = fmt.Sprintf("The worst prediction is of %s (%s): %.3g Mpps instead of %.3g, limited by %s.", p.app, p.where, x.Mpps, sample.Mpps, x.Bottleneck)
+		}
 		errors[p.app] = append(errors[p.app], math.Abs(e))
 		errors[""] = append(errors[""], math.Abs(e))
 		most = max(most, sample.Mpps, x.Mpps)
@@ -196,6 +199,7 @@ func modelAccuracy(ctx context.Context, env experiments.Env) (report.Result, err
 	res.Tables = []report.Table{table}
 	res.Figure = report.Figure{Panels: []report.Panel{panel}}
 	res.Notes = []string{
+		worst,
 		"The programs are what the NIC runs for packets of cora/apps that stay on it: state blocks in the largest memory that holds them, then one block at a time in each other memory. State alone: without the stateless operations, so that memories and locks are the limit. Paths with less than 1 % of the packets are left out. Packets of 64 B, " + fmt.Sprint(accuracyFlows) + " flows of equal volume.",
 		fmt.Sprintf("The model is fitted to the %s sweep of the same board (%d points), in which none of these programs is; its rule is the model's own.", suite, fitted),
 		"The paper's section 8.2.2 gives its accuracy in a figure that is in no source that we found; for locks its text says 4.41 % (cora/fig9).",
