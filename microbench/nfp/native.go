@@ -114,7 +114,7 @@ func (d *native) Measure(ctx context.Context, p program.Program, t traffic.Traff
 	}
 	windows, err := d.windows(ctx, j, t, o)
 	if err != nil {
-		return s, err
+		return s, d.lost(ctx, err)
 	}
 	s = microbench.Sample{
 		Board: d.board.Name, Backend: microbench.Native, Status: microbench.StatusOK,
@@ -126,6 +126,22 @@ func (d *native) Measure(ctx context.Context, p program.Program, t traffic.Traff
 		s.Warnings = append(s.Warnings, fmt.Sprintf("the sender repeats %d packets: at most so many of the %d flows", capturePackets, sent.Flows.Count))
 	}
 	return s, d.summarise(&s, windows)
+}
+
+// lost says with a failure that the card does not answer any more, if so: then it is
+// not the measurement's, and a sweep has to stop. An interrupt is none.
+func (d *native) lost(ctx context.Context, failed error) error {
+	if ctx.Err() != nil {
+		return failed
+	}
+	text, err := run(ctx, hwinfoOf(&d.setup))
+	if err == nil {
+		_, err = parseHwinfo(text)
+	}
+	if err == nil {
+		return failed
+	}
+	return fault.Missingf("board %s: %w: %w; before that, %w", d.board.Name, microbench.ErrLost, err, failed)
 }
 
 // prepare checks what a card can run and generates its firmware.

@@ -190,6 +190,27 @@ func TestToolsFail(t *testing.T) {
 	}
 }
 
+// A card that does not answer after a failure is lost, which ends a sweep; one that
+// does has failed at one measurement.
+func TestCardIsLost(t *testing.T) {
+	r := newRig(t)
+	d := r.open()
+	measure := func() error {
+		_, err := d.Measure(t.Context(), program.Program{Base: "profiling", Accesses: emem(1)}, traffic.Traffic{}, microbench.Options{})
+		return err
+	}
+	r.set("fail-nfp", "no answer")
+	if err := measure(); err == nil || errors.Is(err, microbench.ErrLost) {
+		t.Errorf("a tool fails, the card answers: %v", err)
+	}
+	r.set("fail-nfp-hwinfo", "no device")
+	err := measure()
+	if !errors.Is(err, microbench.ErrLost) || fault.KindOf(err) != fault.Missing ||
+		!strings.Contains(err.Error(), "no device") || !strings.Contains(err.Error(), "no answer") {
+		t.Errorf("the card is gone: %v", err)
+	}
+}
+
 // Where the run-time environment cannot unload, nfp-nffw does; when neither
 // can, the error says that firmware is left.
 func TestUnloadOtherwise(t *testing.T) {
