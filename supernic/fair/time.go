@@ -183,15 +183,15 @@ func (t *Time) fix() error {
 		t.setLimits(-1)
 		return nil
 	}
-	weights := 0.0
-	for _, w := range p.Weight {
-		weights += w
-	}
+	weights := t.weights()
 	own := slices.Clone(p.Capacity)
 	p.Capacity = own
 	for u, w := range p.Weight {
 		for r, c := range t.problem.Capacity {
-			own[r] = c * w / weights
+			own[r] = 0
+			if weights[r] > 0 {
+				own[r] = c * w / weights[r]
+			}
 		}
 		m := len(own)
 		p.Use = slices.Clone(t.problem.Use)
@@ -206,6 +206,25 @@ func (t *Time) fix() error {
 		t.setLimits(u)
 	}
 	return nil
+}
+
+// weights returns by resource the weights of the users that have any use for it:
+// a region that one user has alone is not divided.
+func (t *Time) weights() []float64 {
+	m := len(t.resources)
+	uses := make([]bool, len(t.problem.Weight)*m)
+	for d, dag := range t.dags {
+		for r, v := range t.use[d*m : d*m+m] {
+			uses[dag.User*m+r] = uses[dag.User*m+r] || v > 0
+		}
+	}
+	sum := make([]float64, m)
+	for i, yes := range uses {
+		if yes {
+			sum[i%m] += t.problem.Weight[i/m]
+		}
+	}
+	return sum
 }
 
 // setLimits turns levels of the most that DAGs can have into limits, for one

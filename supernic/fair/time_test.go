@@ -253,6 +253,17 @@ func TestBaselinesDoNotMove(t *testing.T) {
 	}
 }
 
+// Static divides a resource among those who use it: nobody has a part of a
+// region that is another's alone.
+func TestStaticLeavesOwnRegionsWhole(t *testing.T) {
+	rs := append(gbps(100, "port"), gbps(40, "region of a", "region of b")...)
+	s := newTime(t, fair.Static, rs, ones(2),
+		fair.DAG{Name: "a", User: 0, Use: []float64{1, 1, 0}}, fair.DAG{Name: "b", User: 1, Use: []float64{1, 0, 1}})
+	if g := step(t, s, 90, 90); !near(g[0].Limit, 40) || !near(g[1].Limit, 40) {
+		t.Errorf("limits %g and %g, want the 40 Gb/s of each one's region", g[0].Limit, g[1].Limit)
+	}
+}
+
 func TestDAGThatUsesNothing(t *testing.T) {
 	for _, p := range []fair.Policy{fair.SNIC, fair.DRF, fair.Static} {
 		s := newTime(t, p, gbps(100, "port"), ones(2), fair.DAG{User: 0, Use: []float64{0}}, fair.DAG{User: 1, Use: ones(1)})
