@@ -968,17 +968,14 @@ func (j *job) handed(a *access, others, rate, drawn float64) (first, again float
 		return kept * p * e * (1 - end*math.Pow(e, n-1)) / ((1 - q*e) * (1 - end))
 	}
 	soon := stays(a.gap)
-	w := j.x.law.Window.Value
-	if w == 0 {
+	if j.x.law.Window.Value == 0 {
 		return first, (1 - first) * (1 - soon)
 	}
 	late := stays(a.gap + a.slow)
 	if a.Mode == program.Atomic { // waits for the line after each that was taken
-		again = (1 - soon) / (1 - soon + late)
-	} else if again = 1 - soon; n > w { // waits for the first of the window before each other
-		again += (n - w) / (n - 1) * (soon - late)
+		return first, (1 - first) * (1 - soon) / (1 - soon + late)
 	}
-	return first, (1 - first) * again
+	return first, (1 - first) * (1 - soon + a.blocked*(soon-late))
 }
 
 // secant finds the rate from which the same rate follows.

@@ -121,6 +121,7 @@ type access struct {
 	nearAt  int                // cache that the former miss
 	farAt   int                // and the latter, and those before it
 	gap     float64            // between two of a packet, µs
+	blocked float64            // share of its lines that wait for the window's first
 	slow    float64            // and more where it waits for a line of another core
 	word    bool               // of a lock, not of the program's arrays
 	byLine  [maxLines]ranking  // of a Zipf array

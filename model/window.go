@@ -29,6 +29,7 @@ type walk struct {
 // come, as many as its window holds, in each strand.
 type pipe struct {
 	now, latest [strands]float64
+	free        [strands]float64             // when what all cores share has served the core's lines
 	window      [mostWindow][strands]float64 // completion of the latest lines, a ring
 	size, at    int
 	lines       int // so far
@@ -48,15 +49,16 @@ func (p *pipe) drain() {
 }
 
 // ask asks for a line that comes after a latency, by rank, once there is room for
-// it; rank by rank the strands differ from line to line.
-func (p *pipe) ask(latency *[strands]float64, wait bool) {
+// it, and returns in how many strands there was none; rank by rank they differ from
+// line to line.
+func (p *pipe) ask(t *lineTimes, wait bool) (blocked int) {
 	step, first := 1+p.lines%(strands-1), (p.lines*5+p.lines/(strands-1)*7)%strands
 	p.lines++
 	if wait {
 		for s := range p.now {
-			p.now[s] += latency[(s*step+first)%strands]
+			p.now[s] += t.latency[(s*step+first)%strands]
 		}
-		return
+		return 0
 	}
 	slot := &p.window[p.at]
 	p.at++
@@ -64,10 +66,17 @@ func (p *pipe) ask(latency *[strands]float64, wait bool) {
 		p.at = 0
 	}
 	for s := range p.now {
-		p.now[s] = max(p.now[s], slot[s])
-		slot[s] = p.now[s] + latency[(s*step+first)%strands]
+		if slot[s] > p.now[s] {
+			p.now[s] = slot[s]
+			blocked++
+		}
+		r := (s*step + first) % strands
+		start := max(p.now[s], p.free[s])
+		p.free[s] = start + t.shared[r]
+		slot[s] = start + t.latency[r]
 		p.latest[s] = max(p.latest[s], slot[s])
 	}
+	return blocked
 }
 
 func (p *pipe) mean() float64 {
@@ -77,6 +86,9 @@ func (p *pipe) mean() float64 {
 	}
 	return sum / strands
 }
+
+// lineTimes are, by rank, how long a line takes, and of that at what all cores share.
+type lineTimes struct{ latency, shared [strands]float64 }
 
 // between adds us to the latencies of the ranks between two shares, of those at the
 // ends in part.
@@ -141,8 +153,8 @@ func (l *lawIndex) take(j *job, lock int, p *pipe, w *walk, waits *float64) (ear
 	w.parts[partLock] += c.TakeUS.Value
 	for k := range j.accesses {
 		if a := &j.accesses[k]; a.lock == lock && a.word {
-			latency := l.latencies(a, 1, 1, c.MoveUS.Value, w, waits)
-			p.ask(&latency, true)
+			t := l.latencies(a, 1, 1, c.MoveUS.Value, w, waits)
+			p.ask(&t, true)
 			moved := l.moved(a) * c.MoveUS.Value
 			w.words += moved
 			early += min(1, l.Early.Value) * moved
@@ -158,7 +170,7 @@ func (l *lawIndex) moved(a *access) float64 { return a.far + a.near*l.Near.Value
 // latencies returns how long the lines of an access take, by rank, when only a share
 // of it happens: longest what misses all caches. It counts that as often as it
 // happens into parts and shared resources.
-func (l *lawIndex) latencies(a *access, share, times, stolen float64, w *walk, waits *float64) (latency [strands]float64) {
+func (l *lawIndex) latencies(a *access, share, times, stolen float64, w *walk, waits *float64) (t lineTimes) {
 	first := 0.0
 	for c := range l.Caches {
 		cache := &l.Caches[c]
@@ -168,7 +180,7 @@ func (l *lawIndex) latencies(a *access, share, times, stolen float64, w *walk, w
 		}
 		first = max(first, missing)
 		us := opTime(cache.Miss, a.Op, a.Mode)
-		between(&latency, 0, missing, us)
+		between(&t.latency, 0, missing, us)
 		lines := times * a.linesOf(cache.LineBytes)
 		w.parts[partMiss+c] += missing * lines * us
 		*waits += missing * lines * us
@@ -178,14 +190,15 @@ func (l *lawIndex) latencies(a *access, share, times, stolen float64, w *walk, w
 				shared = cache.WrittenUS.Value
 			}
 			w.us[resFirst+at] += missing * lines * shared
+			between(&t.shared, 0, missing, shared)
 		}
 	}
-	between(&latency, first, first+share*a.far, stolen)
-	between(&latency, first+share*a.far, first+share*(a.far+a.near), stolen*l.Near.Value)
-	t := share * times * a.linesOf(a.mem.LineBytes) * l.moved(a) * stolen
-	w.parts[partStolen] += t
-	*waits += t
-	return latency
+	between(&t.latency, first, first+share*a.far, stolen)
+	between(&t.latency, first+share*a.far, first+share*(a.far+a.near), stolen*l.Near.Value)
+	us := share * times * a.linesOf(a.mem.LineBytes) * l.moved(a) * stolen
+	w.parts[partStolen] += us
+	*waits += us
+	return t
 }
 
 // access has a core make the accesses of a line of the program.
@@ -201,6 +214,7 @@ func (l *lawIndex) access(a *access, p *pipe, w *walk, waits *float64) error {
 	change := a.Mode == program.Atomic && a.Op != program.Read
 	wait := a.Mode == program.Atomic && (a.Op != program.Write || a.Bytes > a.engine.MaxBytes)
 	whole, part := math.Modf(a.PerPacket)
+	blocked := 0
 	for _, n := range [...]struct {
 		times int
 		share float64
@@ -208,16 +222,17 @@ func (l *lawIndex) access(a *access, p *pipe, w *walk, waits *float64) error {
 		if n.times == 0 || n.share == 0 {
 			continue
 		}
-		latency := l.latencies(a, n.share, float64(n.times), opTime(l.Stolen, a.Op, a.Mode), w, waits)
+		t := l.latencies(a, n.share, float64(n.times), opTime(l.Stolen, a.Op, a.Mode), w, waits)
 		for range n.times {
 			if change {
 				p.drain()
 			}
 			p.spend(us * n.share)
 			for range int(a.linesOf(a.mem.LineBytes)) {
-				p.ask(&latency, wait)
+				blocked += p.ask(&t, wait)
 			}
 		}
 	}
+	a.blocked = float64(blocked) / (strands * math.Ceil(a.PerPacket) * a.linesOf(a.mem.LineBytes))
 	return nil
 }

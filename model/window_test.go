@@ -71,6 +71,30 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+// A core's own lines queue at what all cores share, and one that waits for an older line
+// of the window says so.
+func TestOwnLinesQueue(t *testing.T) {
+	m := lawModel()
+	m.CoreLaw.Window.Value, m.CoreLaw.Wait = 8, Value{}
+	p, err := m.Predict(program.Program{Accesses: []program.Access{wordsOf("dram", program.Read, program.Bulk, 2, 1<<20)}}, traffic.Traffic{}, Options{Cores: 1})
+	// asked for at 0.01 and 0.02 µs, served for 0.05 each from 0.01 on
+	if want := 0.1 + 0.01 + 0.05 + 0.11; err != nil || math.Abs(1/p.Mpps/want-1) > 0.005 {
+		t.Errorf("two lines: %v Mpps, want %.4f: %v", p.Mpps, 1/want, err)
+	}
+	var c pipe
+	c.size = 2
+	line := lineTimes{}
+	for r := range line.latency {
+		line.latency[r] = 5
+	}
+	for i, want := range []int{0, 0, strands, 0} { // the fourth is asked for as the second comes
+		c.spend(1)
+		if got := c.ask(&line, false); got != want {
+			t.Errorf("line %d waits in %d of %d strands, want %d", i, got, strands, want)
+		}
+	}
+}
+
 // Whatever share of the accesses takes a time, on average they take that share of it,
 // and the strands of two accesses meet in every combination.
 func TestStrands(t *testing.T) {
@@ -90,9 +114,9 @@ func TestStrands(t *testing.T) {
 			t.Fatalf("shares %.4f to %.4f wait %.4f on average, want %.4f", from, to, sum/strands, want)
 		}
 	})
-	var ranks [strands]float64
-	for r := range ranks {
-		ranks[r] = float64(r)
+	var ranks lineTimes
+	for r := range ranks.latency {
+		ranks.latency[r] = float64(r)
 	}
 	var p pipe
 	p.size = 1
