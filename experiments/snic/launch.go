@@ -43,7 +43,7 @@ func launch(ctx context.Context, env experiments.Env) (report.Result, error) {
 	res := result()
 	res.Data.Columns = []string{"access", "wait_ms", "prs"}
 	table := report.Table{Title: "Accesses", Columns: []string{"access", "wait, ms", "PRs"}}
-	line := report.Series{Name: "from the first packet to service", Kind: report.LineMarkers}
+	line := report.Series{Name: "from the first packet to service", Kind: report.Markers}
 	for i, a := range accesses {
 		wait, prs := waitOf(run.Events, a.dag, a.at)
 		table.Add(a.name, wait, prs)
