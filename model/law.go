@@ -634,9 +634,54 @@ func (j *job) rank(l *lawIndex) {
 			for _, p := range l.ranks(a, line) {
 				ps = append(ps, population{lines: p.lines, rate: p.rate * a.PerPacket})
 			}
-			a.byLine[n] = ranking{line, ps[from:]}
+			a.byLine[n] = ranking{line: line, lines: ps[from:]}
 		}
 	}
+	j.together(l)
+}
+
+// together sets how often each core hits the lines of an array with Zipf accesses by all
+// of its accesses: a rank is the same line for each of them.
+func (j *job) together(l *lawIndex) {
+	rates := j.rates[:0]
+	for k := range j.accesses {
+		a := &j.accesses[k]
+		if !a.skewed() {
+			continue
+		}
+		for n, line := range l.lines {
+			from := len(rates)
+			for g := range a.byLine[n].lines {
+				sum := hitRate{}
+				for o := range j.accesses {
+					b := &j.accesses[o]
+					if j.lawArray(o, true) != j.lawArray(k, true) {
+						continue
+					}
+					rate := b.PerPacket * b.uniform(line)
+					if b.skewed() {
+						rate = b.byLine[n].lines[g].rate
+					}
+					sum.all += rate
+					if b.Op != program.Read {
+						sum.changes += rate
+					}
+				}
+				rates = append(rates, sum)
+			}
+			a.byLine[n].all = rates[from:]
+		}
+	}
+}
+
+// skewedArray is the first Zipf access to access k's array, nil: all are uniform.
+func (j *job) skewedArray(k int) *access {
+	for o := range j.accesses {
+		if b := &j.accesses[o]; b.skewed() && j.lawArray(o, true) == j.lawArray(k, true) {
+			return b
+		}
+	}
+	return nil
 }
 
 // rankKey identifies the lines of a Zipf array.
@@ -661,19 +706,32 @@ func (l *lawIndex) ranks(a *access, line float64) []population {
 	return ps
 }
 
-// ranking is the lines of a size of a Zipf array, by how often they are hit.
+// ranking is the lines of a size of a Zipf array, by how often the access hits them,
+// and how often all accesses to the array do.
 type ranking struct {
 	line  float64
 	lines []population
+	all   []hitRate
 }
 
-func (a *access) ranked(line float64) []population {
+// hitRate is how often a core hits a line, a packet, and how often it changes it.
+type hitRate struct{ all, changes float64 }
+
+// written is the share of the hits that change the line, of one that others share.
+func (r hitRate) written(shared bool) float64 {
+	if !shared {
+		return 0
+	}
+	return r.changes / r.all
+}
+
+func (a *access) ranked(line float64) *ranking {
 	for i := range a.byLine {
 		if a.byLine[i].line == line {
-			return a.byLine[i].lines
+			return &a.byLine[i]
 		}
 	}
-	return nil
+	return &ranking{}
 }
 
 // lockWords appends the words of the program's locks to the accesses: a word
@@ -748,16 +806,26 @@ func (j *job) cacheMisses() {
 		for k := range j.accesses {
 			a := &j.accesses[k]
 			s := j.siblings(k, at)
-			if !a.skewed() {
-				j.seen(a, at, s, stay, population{rate: j.uniformRate(j.lawArray(k, false), line)}, 1, a.uniform(line))
+			b := j.skewedArray(k)
+			if b == nil {
+				j.seen(a, at, s, stay, j.uniformRate(j.lawArray(k, false), line), 1, a.uniform(line))
 				continue
 			}
-			all := 0.0
-			for _, p := range a.ranked(line) {
-				all += p.lines * p.rate
+			r := b.ranked(line)
+			drawn := func(g int) float64 {
+				if a.skewed() {
+					return a.ranked(line).lines[g].rate / a.PerPacket
+				}
+				return a.uniform(line)
 			}
-			for _, p := range a.ranked(line) {
-				j.seen(a, at, s, stay, p, p.lines*p.rate/all, p.rate/a.PerPacket)
+			all := 0.0
+			for g, p := range r.lines {
+				all += p.lines * drawn(g)
+			}
+			shared := s.written > 0
+			for g, p := range r.lines {
+				s.written = r.all[g].written(shared)
+				j.seen(a, at, s, stay, r.all[g].all, p.lines*drawn(g)/all, drawn(g))
 			}
 		}
 	}
@@ -786,12 +854,16 @@ func (j *job) residence(at int, ring float64) {
 		a := &j.accesses[k]
 		s := j.siblings(k, at)
 		copies := max(1, by/(s.own+s.out))
-		if a.skewed() {
-			for _, p := range a.ranked(line) {
-				ps = append(ps, population{p.lines * copies, p.rate * s.own, p.rate * s.out * s.written})
-			}
-			if !a.word && table > 0 {
-				ps = append(ps, population{lines: by * table, rate: a.PerPacket / table})
+		if a.skewed() && !a.word && table > 0 {
+			ps = append(ps, population{lines: by * table, rate: a.PerPacket / table})
+		}
+		if b := j.skewedArray(k); b != nil {
+			if b == a {
+				r := a.ranked(line)
+				for g, p := range r.lines {
+					rate := r.all[g]
+					ps = append(ps, population{p.lines * copies, rate.all * s.own, rate.all * s.out * rate.written(s.written > 0)})
+				}
 			}
 		} else if j.lawArray(k, false) == k {
 			r := j.uniformRate(k, line)
@@ -875,23 +947,23 @@ func (j *job) siblings(k, at int) siblings {
 func (s *siblings) inner() bool { return s.out > 0 && s.next == 0 }
 
 // seen adds, for a share of an access, how often it misses cache at, and how often
-// another core has taken the line: one of p that each core hits at a rate a packet, an
+// another core has taken the line: one that each core hits at a rate a packet, an
 // access of the share with the probability drawn.
-func (j *job) seen(a *access, at int, s siblings, t *stay, p population, share, drawn float64) {
+func (j *job) seen(a *access, at int, s siblings, t *stay, rate, share, drawn float64) {
 	// the line was touched last within t, by whom
-	within := func(cores, t float64) float64 { return -math.Expm1(-cores * p.rate * t) }
+	within := func(cores, t float64) float64 { return -math.Expm1(-cores * rate * t) }
 	others, next := s.out, s.next
 	if a.Op == program.Read {
 		others, next = others*s.written, next*s.written
 	}
-	own := last(s.own, others, p.rate, drawn)
+	own := last(s.own, others, rate, drawn)
 	if a.word && j.x.law.Window.Value == 0 {
 		own = s.own / (s.own + others) // who gives a lock back is the first to see it free
 	}
 	here := own * within(s.own+others, t.all)
 	first, again := share, 0.0
 	if s.written > 0 {
-		first, again = j.handed(a, others, p.rate, drawn)
+		first, again = j.handed(a, others, rate, drawn)
 		first, again = first*share, again*share
 	}
 	a.miss[at] += first*(1-here) + again
@@ -1105,9 +1177,10 @@ func (j *job) contended(s *sharing) (hottest float64) {
 			hottest = max(hottest, s.add(h))
 			continue
 		}
-		for _, r := range a.ranked(width) {
+		ranks := a.ranked(width)
+		for g, r := range ranks.lines {
 			p := r.rate / a.PerPacket
-			h.lines, h.us = r.lines, p*j.changes(k, r.rate, p)
+			h.lines, h.us = r.lines, p*j.changes(k, ranks.all[g].all, p)
 			hottest = max(hottest, s.add(h))
 		}
 	}

@@ -129,8 +129,16 @@ func TestArraysCompete(t *testing.T) {
 	if got := rate(one, other); got > 0.95*alone {
 		t.Errorf("two arrays of 110 lines in 64: %.3f Mpps, as fast as hits, %.3f", got, alone)
 	}
+	skewed := one
+	skewed.Popularity, skewed.Alpha = "zipf", 1.1
+	if got := rate(one, skewed); math.Abs(got/alone-1) > 1e-9 {
+		t.Errorf("the same array, popular elements and all alike: %.4f Mpps, want %.4f", got, alone)
+	}
 	m.CoreLaw.Apart = true
 	m.Changed()
+	if got := rate(one, skewed); got > 0.95*alone {
+		t.Errorf("two arrays, one skewed: %.3f Mpps, as fast as hits, %.3f", got, alone)
+	}
 	if got := rate(one, one); got > 0.95*alone {
 		t.Errorf("arrays apart of 120 lines in 64: %.3f Mpps, as fast as hits, %.3f", got, alone)
 	}

@@ -99,6 +99,7 @@ type job struct {
 	accesses []access
 	buffer   [16]access
 	ranks    [256]population // of Zipf arrays, for the rule cores
+	rates    [256]hitRate    // of their lines, by all accesses
 	words    [maxLocks]program.Access
 	stays    [maxCaches]stay // of the rule cores: how long lines stay in each cache
 	mpps     float64         // and the rate worked out so far
