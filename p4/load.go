@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
-	"os"
 	"strings"
 
 	"nicprof/internal/fault"
@@ -14,6 +13,7 @@ import (
 	"nicprof/p4/bmv2"
 	"nicprof/p4/ir"
 	"nicprof/p4/prelude"
+	"nicprof/p4/source"
 	"nicprof/p4/syntax"
 )
 
@@ -30,7 +30,7 @@ type Options struct {
 // content. An error is an input fault that carries every message about the
 // program.
 func Load(path string, opt Options) (*ir.Program, error) {
-	data, err := os.ReadFile(path)
+	data, err := source.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fault.Inputf("%s: there is no such file; expected a P4_16 program or p4c's JSON", path)
 	}

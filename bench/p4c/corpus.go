@@ -222,10 +222,12 @@ type expectation struct {
 
 // expect reads p4c's expected output for a file. A file counts to the first of
 // the classes of which an error is reported; it is refused where expected when
-// it is at any line of that class.
+// it is at any line of that class, that where p4c says the error originates
+// among them: it reports a constructor's arguments at the declaration.
 func expect(file, stderr string) expectation {
 	found := map[class][]int{}
 	kind, line := "", 0
+	counted, origin := false, false // the error is one of counts; its origin follows
 	for _, text := range strings.Split(stderr, "\n") {
 		if m := reported.FindStringSubmatch(text); m != nil && filepath.Base(m[1]) == filepath.Base(file) {
 			n, err := strconv.Atoi(m[2])
@@ -237,9 +239,12 @@ func expect(file, stderr string) expectation {
 				found[syntaxError] = append(found[syntaxError], n)
 				continue
 			case m[3] != "":
-				kind, line = m[3], n
+				kind, line, counted, origin = m[3], n, false, false
 			case kind == "":
 				continue // the place of a note, or of a warning
+			case counted && origin:
+				found[argCount] = append(found[argCount], n)
+				origin = false
 			}
 			if m[3] != "" && missingName.MatchString(m[4]) {
 				found[undeclared] = append(found[undeclared], n)
@@ -250,8 +255,9 @@ func expect(file, stderr string) expectation {
 			continue
 		}
 		if kind != "" && counts.MatchString(text) {
-			found[argCount] = append(found[argCount], line)
+			found[argCount], counted = append(found[argCount], line), true
 		}
+		origin = origin || strings.Contains(text, "---- Originating from:")
 	}
 	for _, c := range []class{syntaxError, undeclared, argCount} {
 		if lines := found[c]; len(lines) > 0 {

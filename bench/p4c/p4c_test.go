@@ -27,6 +27,7 @@ func TestExpect(t *testing.T) {
 		{"warning first", "x.p4(2): [--Wwarn=unused] warning: 'g' is unused\nx.p4(9): [--Werror=type-error] error: a(): Parameter b must be bound\n", argCount, []int{9}},
 		{"cause below", "x.p4(4): [--Werror=type-error] error: 'f(1, 2)'\n  f(1, 2)\n  ---- Actual error:\nx.p4(1): f: 2 arguments supplied while 1 are expected\n", argCount, []int{4}},
 		{"cause without place", "x.p4(8): [--Werror=type-error] error: 'p.apply(a)'\n  ---- Actual error:\n  p: 1 arguments supplied while 0 are expected\n", argCount, []int{8}},
+		{"origin", "x.p4(9): [--Werror=type-error] error: 'package P'\n  ---- Actual error:\n  P: 1 arguments supplied while 0 are expected\n  ---- Originating from:\nx.p4(20): Constructor invocation\nx.p4(3): [--Wwarn=unused] warning: 'g'\n", argCount, []int{9, 20}},
 		{"another file", "y.p4(6): [--Werror=not-found] error: T: declaration not found\n", other, nil},
 		{"another error", "x.p4(6): [--Werror=type-error] error: e1 cannot be the target of an assignment\n", other, nil},
 		{"none", "", other, nil},

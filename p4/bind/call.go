@@ -67,8 +67,13 @@ func count(params []*syntax.Param) string {
 
 // choose finds the overload that arguments fit.
 func (b *binder) choose(what string, all []*syntax.FuncDecl, args []*syntax.Argument, pos source.Pos) (*syntax.FuncDecl, []*syntax.Argument) {
-	for _, f := range all {
+	for i, f := range all {
 		if list, ok := b.pair(what, f.Params, args, pos, true); ok {
+			for _, o := range all[i+1:] {
+				if f.Body != nil && o.Body != nil && sameParams(f.Params, o.Params) {
+					b.errorf(pos, "%s is declared twice with these parameters, at %s and %s", what, f.Pos, o.Pos)
+				}
+			}
 			return f, list
 		}
 	}

@@ -229,8 +229,8 @@ func (b *binder) enum(d *syntax.EnumDecl, sc *scope) {
 	}
 }
 
-// function declares a function; others of its name with other parameters are
-// overloads.
+// function declares a function; others of its name are overloads. As in p4c,
+// two with the same parameters are a mistake only where one is called.
 func (b *binder) function(d *syntax.FuncDecl, sc *scope) {
 	tsc := b.bindTypes(d.TypeParams, nil, sc)
 	for _, p := range d.Params {
@@ -239,9 +239,7 @@ func (b *binder) function(d *syntax.FuncDecl, sc *scope) {
 	b.resolve(d.Return, tsc)
 	if old := sc.names[d.Name]; old != nil {
 		f, ok := old.def.(*funcSym)
-		if ok && !slices.ContainsFunc(f.decls, func(o *syntax.FuncDecl) bool {
-			return sameParams(o.Params, d.Params) && (o.Body == nil) == (d.Body == nil)
-		}) {
+		if ok {
 			f.decls = append(f.decls, d)
 			f.scope[d] = sc.body()
 			return
