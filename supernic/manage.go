@@ -351,7 +351,7 @@ func (m *manager) place(t *tenant, must bool) {
 			m.why(t, "not launched yet: it needs %d regions to configure, %d are free; it will be launched when its packets come", plan.New, len(spaces))
 			return
 		}
-		taken := m.displace(plan, lacking)
+		taken := m.displace(t, plan, lacking)
 		if taken == nil {
 			return
 		}
@@ -447,7 +447,7 @@ func (m *manager) configure(i int, chain []int, save sim.Time, t *tenant) {
 // displace chooses regions for a context switch: those that are asked for least,
 // of chains that have served a monitor period at least, so that none comes and
 // goes without having worked. It returns nil if there are not enough.
-func (m *manager) displace(plan *Plan, n int) []int {
+func (m *manager) displace(t *tenant, plan *Plan, n int) []int {
 	var found []int
 	busy := map[int]float64{}
 	for i := range m.regions {
@@ -474,6 +474,11 @@ func (m *manager) displace(plan *Plan, n int) []int {
 		return 0
 	})
 	found = found[:n]
+	for i := range m.regions {
+		if plan.uses(i) {
+			m.join(t, i) // or it would be given up with the DAGs that leave it
+		}
+	}
 	for _, i := range found {
 		m.drain(i)
 	}
