@@ -9,6 +9,7 @@
 # make bench-native  this machine measured by us and by other tools, alternating
 # make p4c-corpus P4C=DIR  the P4 front end over the test programs of a checkout of p4c
 # make partition     the planner against CBC and GLPK, and its time by flows (as stored)
+# make explore       every order of events of Cora's migration (as stored)
 # make lint     go vet, staticcheck, gofmt, go.mod
 
 GO ?= go
@@ -21,7 +22,7 @@ PACKAGES = openssh-server qemu-user iproute2 dpdk gcc libc6-dev likwid sysbench 
 # what runs on the Arm cores of a board
 ARM64 = ./internal/linux/... ./internal/perf/... ./microbench/host/... ./microbench/remote/...
 
-.PHONY: build test test-arm64 bench bench-native p4c-corpus partition results results-host full lint deps
+.PHONY: build test test-arm64 bench bench-native p4c-corpus partition explore results results-host full lint deps
 
 build:
 	$(GO) build ./...
@@ -52,6 +53,9 @@ p4c-corpus:
 
 partition:
 	$(GO) run ./bench/partition -out results/cora
+
+explore:
+	$(GO) run ./bench/explore -full -out results/cora
 
 # a validation past its bounds is kept and told, not an end
 results: build
