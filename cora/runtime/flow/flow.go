@@ -99,7 +99,7 @@ type hostCost struct {
 
 // sums are of a stretch of the timeline, weighed by time.
 type sums struct {
-	from, weight                                float64
+	weight                                      float64
 	offered, nic, host, visits, ingress, ring   float64
 	cores, idle, busy, toHost, toNIC, reordered float64
 	evicted, offloaded                          uint64

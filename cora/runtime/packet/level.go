@@ -110,7 +110,6 @@ type tally struct {
 	ingress, back, toHost, ring, toNIC           int64
 	evicted, offloaded                           uint64
 	cores                                        sim.Time
-	work                                         float64 // threads × ps
 	idle                                         float64 // µs
 	idles                                        int64
 	pcie                                         [2]float64 // bytes
