@@ -171,11 +171,18 @@ func (b *Behaviour) point(ctx context.Context, n node) (Point, error) {
 	o.IntervalUS = 1e3
 	o.Heartbeats = 0
 	window := func(packets float64) sim.Time { return sim.Time(packets / p.Mpps * float64(sim.Microsecond)) }
-	r, err := packet.Run(ctx, &sys, packet.Config{
+	c := packet.Config{
 		Runtime: o, HostCores: enoughCores, Phases: []system.Phase{{Mpps: p.Mpps, Bytes: p.Bytes}},
-		Warm: window(pointWarm), Length: window(pointPackets), Still: true, Probe: pointProbe,
+		Warm: window(pointWarm), Length: window(pointPackets), Still: true,
 		Seed: b.seed + uint64(n.rate)<<32 + uint64(n.share)<<16 + uint64(n.bytes),
-	})
+	}
+	r, err := packet.Run(ctx, &sys, c)
+	if err != nil {
+		return p, err
+	}
+	// Migrations in a run of their own: flows that probes move change the rates.
+	c.Probe = pointProbe
+	probed, err := packet.Run(ctx, &sys, c)
 	if err != nil {
 		return p, err
 	}
@@ -184,7 +191,7 @@ func (b *Behaviour) point(ctx context.Context, n node) (Point, error) {
 	p.NIC, p.Host, p.IdleUS, p.Busy = s.NIC/s.Offered, s.Host/s.Offered, s.IdleUS, s.Busy
 	p.Visits = s.Visits / s.Offered
 	var sums, counts [2]float64
-	for _, m := range r.Migrations {
+	for _, m := range probed.Migrations {
 		way := 0
 		if !m.Evict {
 			way = 1
@@ -193,7 +200,7 @@ func (b *Behaviour) point(ctx context.Context, n node) (Point, error) {
 		counts[way]++
 		p.Reordered += float64(m.Reordered)
 	}
-	if n := len(r.Migrations); n > 0 {
+	if n := len(probed.Migrations); n > 0 {
 		p.Reordered /= float64(n)
 	}
 	for way, to := range []*float64{&p.EvictUS, &p.OffloadUS} {
