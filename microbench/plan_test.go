@@ -28,7 +28,7 @@ func TestPlanOfEveryBoard(t *testing.T) {
 		classSoC: {"quick": {100, 450}, "standard": {1000, 2000}, "full": {8000, 40000}},
 		// native: 0.2 s each
 		classHost: {"quick": {100, 330}, "standard": {800, 1500}, "full": {6000, 40000}},
-		"fpga":    {"quick": {20, 60}, "standard": {100, 300}, "full": {500, 1500}},
+		"fpga":    {"quick": {20, 60}, "standard": {100, 300}, "full": {400, 1500}}, // fewest for one base and four regions
 		classNet:  {"quick": {1, 50}, "standard": {1, 50}, "full": {1, 50}},
 	}
 	key := regexp.MustCompile(`^[a-z]+(/[a-zA-Z0-9:.+=_-]+)+$`)
