@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -58,7 +57,7 @@ an interrupted run keeps what it has measured and goes on with --resume.`,
 	f.flags(c)
 	flags := c.Flags()
 	flags.StringVar(&f.suite, "suite", "standard", "`SUITE`: "+join(microbench.Suites))
-	flags.StringSliceVar(&f.only, "only", nil, "`GROUPS`: "+strings.Join(microbench.Groups, ","))
+	flags.StringSliceVar(&f.only, "only", nil, "`GROUPS`: "+join(microbench.Groups))
 	flags.StringVarP(&f.out, "out", "o", "", "`DIR` of the results (default runs/BOARD-SUITE-SEED)")
 	flags.BoolVar(&f.resume, "resume", false, "go on with a run that was interrupted")
 	flags.IntVar(&f.parallel, "parallel", 0, "`N` measurements at a time (default: one a processor)")
