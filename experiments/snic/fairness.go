@@ -88,7 +88,8 @@ func fairness(ctx context.Context, env experiments.Env) (report.Result, error) {
 	res := result()
 	res.Data.Columns = []string{"part", "series", "x", "value", "unit"}
 	names := []string{"NT1-u1", "NT2-u1", "NT2-u2", "NT3-u1", "NT4-u1", "NT4-u2"}
-	panel := report.Panel{Title: "worked example", X: report.Axis{Label: "1 before, 2 load change, 3 DRF, 4 scale-out", Min: 0.5, Max: 4.5}, Y: report.Axis{Label: "rate", Unit: "Gb/s"}}
+	panel := report.Panel{Title: "worked example", X: report.Axis{Label: "after", Min: 0.5, Max: 4.5,
+		Names: []string{"start", "load change", "DRF", "scale-out"}}, Y: report.Axis{Label: "rate", Unit: "Gb/s"}}
 	for i, n := range names {
 		line := report.Series{Name: n, Style: i}
 		points := report.Series{Name: "published (thesis)", Kind: report.Markers, Style: i}

@@ -71,7 +71,8 @@ func launch(ctx context.Context, env experiments.Env) (report.Result, error) {
 	res.Claims, res.Tables = claims, []report.Table{table, events}
 	res.Figure = report.Figure{
 		Panels: []report.Panel{{
-			X:      report.Axis{Label: "1 pre-launched, 2 victim cache, 3 context switch", Min: 0.5, Max: 3.5},
+			X: report.Axis{Label: "what the DAG finds", Min: 0.5, Max: 3.5,
+				Names: []string{"pre-launched", "victim cache", "context switch"}},
 			Y:      report.Axis{Label: "wait of the first packet", Unit: "ms"},
 			Series: []report.Series{line},
 		}},
