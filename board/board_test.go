@@ -531,6 +531,22 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// A board without memories says what its programs are instead.
+func TestCheckAccessOfFPGA(t *testing.T) {
+	b, err := Load("snic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := program.ParseAccess("emem:read:bulk:4:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `accesses[0].memory: board snic has no memory "emem": its programs are chains`
+	if err := b.Check(program.Program{Accesses: []program.Access{a}}, 0, 0); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 // FuzzLoad: no board file makes the loader panic, and one that loads passes its
 // own checks when a program uses all of it.
 func FuzzLoad(f *testing.F) {

@@ -265,6 +265,9 @@ func (b *Board) checkAccess(a program.Access) config.Findings {
 }
 
 func (b *Board) noMemory(name string) string {
+	if len(b.Memories) == 0 {
+		return fmt.Sprintf("board %s has no memory %q: its programs are chains of network tasks, without accesses", b.Name, name)
+	}
 	var have []string
 	for _, m := range b.Memories {
 		have = append(have, m.Name)
