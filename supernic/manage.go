@@ -229,6 +229,16 @@ func (m *manager) due(t *tenant) float64 {
 	return max(t.load, m.s.DAGs[t.dag].IngressGbps)
 }
 
+// claimed is what of a chain's rate is not to be shared out: what a DAG is
+// guaranteed, so that a load beyond it keeps no other DAG from what that one is
+// guaranteed; of a DAG without guarantee, its load.
+func (m *manager) claimed(t *tenant) float64 {
+	if g := m.s.DAGs[t.dag].IngressGbps; g > 0 {
+		return g
+	}
+	return t.load
+}
+
 // running returns the regions whose chains a DAG could use.
 func (m *manager) running(t *tenant) []running {
 	var found []running
@@ -241,7 +251,7 @@ func (m *manager) running(t *tenant) []running {
 		if m.isolated() && !own {
 			continue
 		}
-		c := running{region: i, chain: r.chain, usable: make([]bool, len(r.chain)), spare: m.loads(i, m.due), text: m.whose(r)}
+		c := running{region: i, chain: r.chain, usable: make([]bool, len(r.chain)), spare: m.loads(i, m.claimed), text: m.whose(r)}
 		for k, nt := range r.chain {
 			c.usable[k] = m.s.NTs[nt].Shareable || own && (r.owner < 0 || r.owner == t.user)
 			c.spare[k] = m.ntGbps(nt) - c.spare[k]
@@ -432,6 +442,7 @@ func (m *manager) start(t *tenant, i int, chain []int) {
 func (m *manager) configure(i int, chain []int, save sim.Time, t *tenant) {
 	r := &m.regions[i]
 	r.chain, r.next = chain, nil
+	m.changed = true
 	if m.now == 0 && save == 0 {
 		r.state, r.since, r.ready = serving, 0, 0
 		m.do(m.plane.Launch(i, chain, 0))

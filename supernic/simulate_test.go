@@ -125,6 +125,52 @@ load:
 	}
 }
 
+// A DAG that comes later shares the NT of a greedy one, which offers more than
+// the NT can, up to what it is guaranteed.
+func TestLateTenantOnAGreedyChain(t *testing.T) {
+	r := simulate(t, parse(t, `board: snic
+overrides: {regions: 1, region_area: 1, credits: 32}
+duration_us: 15000
+users: [{name: greedy}, {name: modest}]
+nts: [{name: n, cycles: 50, gbps: 40, area: 1, shareable: true}]
+dags:
+  - {name: g, user: greedy, ingress_gbps: 9, nodes: [n]}
+  - {name: m, user: modest, ingress_gbps: 15, nodes: [n], deploy_us: 2000}
+load:
+  - {dag: g, at_us: 0, gbps: 60, size: 512}
+  - {dag: m, at_us: 3000, gbps: 15, size: 512}
+`), 1)
+	if m := r.DAGs[1]; m.Served < 0.99*m.Offered {
+		t.Errorf("modest: %.2f of %.2f Gb/s", m.Served, m.Offered)
+	}
+	if slices.ContainsFunc(r.Events, func(e Event) bool { return e.Kind == EventSwitch }) {
+		t.Errorf("a region was switched to the chain that it had: %+v", r.Events)
+	}
+}
+
+// The chain that a context switch brings is divided by time as any other: a
+// greedy tenant's load waits at the port, not in the packet store.
+func TestThrottleAfterASwitch(t *testing.T) {
+	r := simulate(t, parse(t, `board: snic
+overrides: {regions: 1, region_area: 1, credits: 32}
+duration_us: 25000
+users: [{name: other}, {name: greedy}]
+nts:
+  - {name: o, cycles: 10, gbps: 100, area: 1}
+  - {name: n, cycles: 50, gbps: 40, area: 1, shareable: true}
+dags:
+  - {name: x, user: other, ingress_gbps: 1, nodes: [o]}
+  - {name: g, user: greedy, ingress_gbps: 9, nodes: [n]}
+load:
+  - {dag: x, at_us: 0, gbps: 1, size: 512}
+  - {dag: x, at_us: 5000, gbps: 0}
+  - {dag: g, at_us: 12000, gbps: 60, size: 512}
+`), 1)
+	if !slices.ContainsFunc(r.Events, func(e Event) bool { return e.Kind == EventThrottle && e.User == 1 }) {
+		t.Errorf("60 Gb/s for an NT of 40 were not throttled: %+v", r.Events)
+	}
+}
+
 // The core and the NTs are all that an unloaded packet meets: 49 cycles, those of
 // its way, 16 for another pass and 4 to meet after branches.
 func TestUnloadedLatency(t *testing.T) {
