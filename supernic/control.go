@@ -58,6 +58,7 @@ type control struct {
 	every   int             // epochs between two samples
 	sampled sim.Time        // the last
 	at      [][]snic.Volume // accepted and served, by DAG, at the last sample
+	samples []sim.Time
 	shares  []Share
 }
 
@@ -356,6 +357,7 @@ func (c *control) layResources() {
 func (c *control) sample(now sim.Time) {
 	length := now - c.sampled
 	c.sampled = now
+	c.samples = append(c.samples, now)
 	rates := make([]float64, len(c.tenants))
 	for i := range c.tenants {
 		if f := c.board.Flow(i); f != nil {

@@ -16,7 +16,8 @@ type Result struct {
 	PHY       sim.Time // PHY and MAC, both ways: no latency here includes it
 	DAGs      []DAGResult
 	Resources []Use
-	Shares    []Share
+	Samples   []sim.Time // at which shares were taken
+	Shares    []Share    // those above 0
 	Events    []Event
 	Choices   []Choice
 	Spaces    []Space // address spaces, one a user and NT
@@ -55,7 +56,7 @@ func (m *manager) ntName(region, nt int) string {
 }
 
 func (c *control) result(end sim.Time, seed uint64) *Result {
-	r := &Result{Scenario: c.s, Duration: end, Seed: seed, PHY: c.board.PHY(), Shares: c.shares, Events: c.events, Choices: c.choices, Spaces: c.spaces}
+	r := &Result{Scenario: c.s, Duration: end, Seed: seed, PHY: c.board.PHY(), Samples: c.samples, Shares: c.shares, Events: c.events, Choices: c.choices, Spaces: c.spaces}
 	for i, d := range c.s.DAGs {
 		x := DAGResult{Name: d.Name, User: d.User}
 		if f := c.board.Flow(i); f != nil {

@@ -25,6 +25,8 @@ type simulated struct {
 	DAGs       []simulatedDAG      `json:"dags"`
 	Resources  []simulatedResource `json:"resources"`
 	Shares     []simulatedShare    `json:"shares"`
+	samples    int                 // times at which shares were taken
+	lastUS     float64             // the last of them
 	Events     []simulatedEvent    `json:"events"`
 	Choices    []simulatedChoice   `json:"choices"`
 	Spaces     []simulatedSpace    `json:"spaces"`
@@ -136,6 +138,10 @@ func newSimulated(r *supernic.Result) *simulated {
 	for _, u := range r.Resources {
 		d.Resources = append(d.Resources, simulatedResource{u.Resource, u.Value})
 	}
+	d.samples = len(r.Samples)
+	if d.samples > 0 {
+		d.lastUS = microseconds(r.Samples[d.samples-1])
+	}
 	for _, x := range r.Shares {
 		d.Shares = append(d.Shares, simulatedShare{microseconds(x.At), s.Users[x.User].Name, x.Resource, x.Share})
 	}
@@ -243,22 +249,23 @@ func sharesTable(d *simulated) *table.Table {
 	type stat struct{ last, most, sum float64 }
 	stats := map[key]*stat{}
 	var keys []key
-	times := map[float64]bool{}
 	for _, x := range d.Shares {
-		times[x.AtUS] = true
 		k := key{x.User, x.Resource}
 		if stats[k] == nil {
 			stats[k] = &stat{}
 			keys = append(keys, k)
 		}
 		s := stats[k]
-		s.last, s.most, s.sum = x.Share, max(s.most, x.Share), s.sum+x.Share
+		s.most, s.sum = max(s.most, x.Share), s.sum+x.Share
+		if x.AtUS == d.lastUS {
+			s.last = x.Share
+		}
 	}
 	slices.SortStableFunc(keys, func(a, b key) int { return strings.Compare(a.user, b.user) })
 	t := table.New("", "user", "share of", "mean", "most", "last")
 	for _, k := range keys {
 		s := stats[k]
-		t.Row(k.user, k.resource, percent(s.sum/float64(len(times))), percent(s.most), percent(s.last))
+		t.Row(k.user, k.resource, percent(s.sum/float64(d.samples)), percent(s.most), percent(s.last))
 	}
 	return t
 }

@@ -75,13 +75,15 @@ func (s sampleOf) dominant(regions int) float64 {
 // samplesOf returns what each user had over time.
 func samplesOf(r *supernic.Result) [][]sampleOf {
 	users := make([][]sampleOf, len(r.Scenario.Users))
-	for _, x := range r.Shares {
+	at := map[sim.Time]int{}
+	for i, t := range r.Samples {
+		at[t] = i
 		for u := range users {
-			if n := len(users[u]); n == 0 || users[u][n-1].at != x.At {
-				users[u] = append(users[u], sampleOf{at: x.At, regions: map[string]float64{}})
-			}
+			users[u] = append(users[u], sampleOf{at: t, regions: map[string]float64{}})
 		}
-		s := &users[x.User][len(users[x.User])-1]
+	}
+	for _, x := range r.Shares {
+		s := &users[x.User][at[x.At]]
 		switch x.Resource {
 		case "ingress":
 			s.ingress = x.Share
