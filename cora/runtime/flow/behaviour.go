@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"nicprof/cora/runtime"
 	"nicprof/cora/runtime/packet"
 	"nicprof/cora/runtime/system"
 	"nicprof/sim"
@@ -22,7 +23,7 @@ type Point struct {
 	Visits    float64 `json:"at_host"`   // that the host took
 	IdleUS    float64 `json:"idle_us"`
 	Busy      float64 `json:"busy_threads"`
-	EvictUS   float64 `json:"evict_us"` // of a single flow; 0: not seen
+	EvictUS   float64 `json:"evict_us"` // of a single flow, 0: not seen; where no migration ended, the window
 	OffloadUS float64 `json:"offload_us"`
 	Reordered float64 `json:"reordered"` // packets a migration
 }
@@ -42,6 +43,7 @@ type node struct{ rate, share, bytes int }
 // there: what the host cannot do is the flow level's to say.
 type Behaviour struct {
 	sys    *system.System
+	pcie   float64 // other traffic, Gb/s each way
 	seed   uint64
 	points map[node]Point
 	small  []float64 // shares of fewer flows, that load locks alike
@@ -49,9 +51,10 @@ type Behaviour struct {
 	threads int // of the NIC, once a point has been measured
 }
 
-// NewBehaviour returns the behaviour of a system, nothing of it measured yet.
-func NewBehaviour(sys *system.System, seed uint64) *Behaviour {
-	return &Behaviour{sys: sys, seed: seed, points: map[node]Point{}, small: compress(sys.Shares)}
+// NewBehaviour returns the behaviour of a system beside other traffic on PCIe,
+// Gb/s each way; nothing of it is measured yet.
+func NewBehaviour(sys *system.System, pcieGbps float64, seed uint64) *Behaviour {
+	return &Behaviour{sys: sys, pcie: pcieGbps, seed: seed, points: map[node]Point{}, small: compress(sys.Shares)}
 }
 
 // Points returns what has been measured, in the order of bytes, share and rate.
@@ -172,7 +175,7 @@ func (b *Behaviour) point(ctx context.Context, n node) (Point, error) {
 	o.Heartbeats = 0
 	window := func(packets float64) sim.Time { return sim.Time(packets / p.Mpps * float64(sim.Microsecond)) }
 	c := packet.Config{
-		Runtime: o, HostCores: enoughCores, Phases: []system.Phase{{Mpps: p.Mpps, Bytes: p.Bytes}},
+		Runtime: o, Faults: runtime.Faults{PCIeGbps: b.pcie}, HostCores: enoughCores, Phases: []system.Phase{{Mpps: p.Mpps, Bytes: p.Bytes}},
 		Warm: window(pointWarm), Length: window(pointPackets), Still: true,
 		Seed: b.seed + uint64(n.rate)<<32 + uint64(n.share)<<16 + uint64(n.bytes),
 	}
@@ -207,6 +210,11 @@ func (b *Behaviour) point(ctx context.Context, n node) (Point, error) {
 		if counts[way] > 0 {
 			*to = sums[way] / counts[way]
 		}
+	}
+	if len(probed.Migrations) == 0 {
+		// The first began with the window and has not ended: it takes longer.
+		p.EvictUS = pointPackets / p.Mpps
+		p.OffloadUS = p.EvictUS
 	}
 	b.points[n] = p
 	return p, nil

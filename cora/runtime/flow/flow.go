@@ -29,7 +29,7 @@ type Config struct {
 	SampleS   float64 // of the timeline; 0: the monitor's interval
 	Still     bool    // the runtime moves no flow
 	Seed      uint64
-	Behaviour *Behaviour // nil: a new one
+	Behaviour *Behaviour // nil: a new one; else with the faults' traffic on PCIe
 }
 
 // Result of a run. Samples are those of the packet level; a drop that PCIe or the
@@ -113,6 +113,9 @@ func Run(ctx context.Context, sys *system.System, c Config) (*Result, error) {
 	if c.HostCores < 1 || c.HostCores > 255 || len(c.Phases) == 0 || !(c.Phases[0].Mpps > 0) || !(c.LengthS > 0) {
 		return nil, fault.Inputf("flow level: %d host cores, %d phases, %v s; expected 1 to 255 cores, a phase with a rate and a length", c.HostCores, len(c.Phases), c.LengthS)
 	}
+	if b := c.Behaviour; b != nil && b.pcie != c.Faults.PCIeGbps {
+		return nil, fault.Inputf("flow level: behaviour measured beside %v Gb/s of other traffic on PCIe; expected %v", b.pcie, c.Faults.PCIeGbps)
+	}
 	l := newLevel(sys, &c)
 	interval := c.Runtime.IntervalUS / 1e6
 	if c.StepS == 0 {
@@ -153,7 +156,7 @@ func newLevel(sys *system.System, c *Config) *level {
 		sketch: &runtime.Sketch{},
 	}
 	if l.b == nil {
-		l.b = NewBehaviour(sys, c.Seed)
+		l.b = NewBehaviour(sys, c.Faults.PCIeGbps, c.Seed)
 	}
 	l.nic.WriteFails = l.inj.WriteFails
 	l.ctl = runtime.NewController(c.Runtime, l.host, c.Seed)

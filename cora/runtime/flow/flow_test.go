@@ -119,3 +119,55 @@ func TestLevelsAgree(t *testing.T) {
 		}
 	}
 }
+
+// A migration takes time under every load, also one under which none ends within
+// a point's window: one flow of an eighth of the packets holds back all others.
+func TestMigrationsTakeTime(t *testing.T) {
+	s := natlb(t)
+	sum := 0.0
+	for f := range s.Shares {
+		s.Shares[f] = 1 / float64(f+1)
+		sum += s.Shares[f]
+	}
+	for f := range s.Shares {
+		s.Shares[f] /= sum
+	}
+	b := NewBehaviour(s, 0, 1)
+	for _, mpps := range []float64{4, 15, 25} {
+		p, err := b.At(context.Background(), mpps, 0, s.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !(p.EvictUS > 1) || !(p.OffloadUS > 1) {
+			t.Errorf("%v Mpps: evicted in %v us, offloaded in %v", mpps, p.EvictUS, p.OffloadUS)
+		}
+	}
+}
+
+// Other traffic on PCIe is the flow level's too: the host's packets that do not
+// fit are lost.
+func TestTrafficOnPCIe(t *testing.T) {
+	s := natlb(t)
+	s.OnNIC = make([]bool, len(s.Shares))
+	c := Config{
+		Runtime: s.Runtime(), HostCores: 8, Phases: []system.Phase{{Mpps: 4, Bytes: 1024}},
+		LengthS: 1, Still: true, Seed: 1,
+	}
+	left := func(gbps float64) float64 {
+		c.Faults.PCIeGbps = gbps
+		r, err := Run(context.Background(), s, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := r.Samples[0]
+		return x.NIC + x.Host
+	}
+	alone, beside := left(0), left(40)
+	if alone < 3.9 || beside > 0.8*alone {
+		t.Errorf("%.2f Mpps left alone, %.2f beside 40 Gb/s", alone, beside)
+	}
+	c.Behaviour = NewBehaviour(s, 10, 1)
+	if _, err := Run(context.Background(), s, c); err == nil {
+		t.Error("a behaviour beside other traffic was taken")
+	}
+}
