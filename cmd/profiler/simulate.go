@@ -19,11 +19,11 @@ func (a *app) simulate() *cobra.Command {
 	var f simulateFlags
 	c := &cobra.Command{
 		Use:   "simulate PLAN | SCENARIO.yaml",
-		Short: "Run an sNIC scenario or a plan of Cora",
+		Short: "Run an sNIC scenario",
 		Long: `Run an sNIC scenario (YAML) on the emulated board: users, network tasks (NTs),
 DAGs of them, and their load. Prints what each DAG was offered and got, its
 latency, how busy the board was, what each user had of it, and what the control
-plane did and why.`,
+plane did and why. Plans (JSON), and the flags for them, are refused so far.`,
 		Example: `  profiler simulate docs/scenarios/figure3.yaml
   profiler simulate docs/scenarios/greedy.yaml --json`,
 		Args: exactArgs(1, "one file: a plan (JSON) or a scenario (YAML)"),

@@ -2,6 +2,7 @@ package snic
 
 import (
 	"context"
+	"fmt"
 
 	"nicprof/experiments"
 	"nicprof/report"
@@ -21,10 +22,11 @@ var accesses = []struct {
 	name string
 	dag  int
 	at   sim.Time
+	by   string // the event that brings service
 }{
-	{"pre-launched", 0, sim.Millisecond},
-	{"descheduled, still there", 0, 25 * sim.Millisecond},
-	{"no region free: context switch", 2, 41 * sim.Millisecond},
+	{"pre-launched", 0, sim.Millisecond, supernic.EventLaunch},
+	{"descheduled, still there", 0, 25 * sim.Millisecond, supernic.EventVictim},
+	{"no region free: context switch", 2, 41 * sim.Millisecond, supernic.EventLaunch},
 }
 
 func launch(ctx context.Context, env experiments.Env) (report.Result, error) {
@@ -45,7 +47,10 @@ func launch(ctx context.Context, env experiments.Env) (report.Result, error) {
 	table := report.Table{Title: "Accesses", Columns: []string{"access", "wait, ms", "PRs"}}
 	line := report.Series{Name: "from the first packet to service", Kind: report.Markers}
 	for i, a := range accesses {
-		wait, prs := waitOf(run.Events, a.dag, a.at)
+		wait, prs, served := waitOf(run.Events, a.dag, a.at, a.by)
+		if !served || run.DAGs[a.dag].Served == 0 {
+			return report.Result{}, fmt.Errorf("%s: DAG %s was not served by a %s", a.name, s.DAGs[a.dag].Name, a.by)
+		}
 		table.Add(a.name, wait, prs)
 		res.Data.Add(a.name, wait, prs)
 		line.Points = append(line.Points, report.Point{X: float64(i + 1), Y: wait})
@@ -85,22 +90,28 @@ func launch(ctx context.Context, env experiments.Env) (report.Result, error) {
 	return res, nil
 }
 
-// waitOf returns the time in ms from the access to the DAG's chain serving, and
-// the PRs in between. A chain that serves already is no wait.
-func waitOf(events []supernic.Event, dag int, at sim.Time) (wait float64, prs int) {
+// waitOf returns the time in ms from the access to the DAG's chain serving, the
+// PRs in between, and whether the event that brings service was there. Where it
+// was before the access, nothing waited.
+func waitOf(events []supernic.Event, dag int, at sim.Time, by string) (wait float64, prs int, served bool) {
 	const within = 15 * sim.Millisecond
+	before := false
 	for _, e := range events {
-		if e.DAG != dag || e.At < at || e.At > at+within {
+		if e.DAG != dag || e.At > at+within {
+			continue
+		}
+		if e.At < at {
+			before = e.Kind == by
 			continue
 		}
 		switch e.Kind {
 		case supernic.EventPR:
 			prs++
-		case supernic.EventLaunch, supernic.EventVictim:
-			return us(e.At-at) / 1000, prs
+		case by:
+			return us(e.At-at) / 1000, prs, true
 		}
 	}
-	return 0, prs
+	return 0, prs, before
 }
 
 // prTime returns how long the first PR took, ms.
