@@ -92,14 +92,6 @@ func (l *Line[T]) Push(v T) {
 	l.n++
 }
 
-// First returns the first; the line must not be empty.
-func (l *Line[T]) First() T {
-	if l.n == 0 {
-		panic("sim: First of an empty Line")
-	}
-	return l.ring[l.first]
-}
-
 // Front returns the first, which stays; the line must not be empty.
 func (l *Line[T]) Front() T {
 	if l.n == 0 {

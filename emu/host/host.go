@@ -79,7 +79,7 @@ func perSecond(m float64) sim.Time {
 // where the queue is full and the transfer is dropped.
 func (l *Link) Send(d Direction, now sim.Time, bytes float64) (at sim.Time, ok bool) {
 	w := &l.ways[d]
-	for w.leaving.Len() > 0 && w.leaving.First() <= now {
+	for w.leaving.Len() > 0 && w.leaving.Front() <= now {
 		w.leaving.Pop()
 	}
 	if w.leaving.Len() >= w.depth {

@@ -3,6 +3,7 @@ package snic
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	emu "nicprof/emu/snic"
@@ -94,7 +95,11 @@ func credits(ctx context.Context, env experiments.Env) (report.Result, error) {
 	claims.Measured("largest-error", sorted.Percentile(100), "")
 	claims.Measured("held-out-error", stats.Sorted(abs(held)).Percentile(50), "")
 	claims.Measured("over-100", rate[[2]int{1024, 8}], "")
-	claims.Measured("smaller-packets", float64(full[8])/float64(full[1]), "")
+	smaller := math.NaN() // where one of the two never reaches it
+	if full[1] > 0 && full[8] > 0 {
+		smaller = float64(full[8]) / float64(full[1])
+	}
+	claims.Measured("smaller-packets", smaller, "")
 	res.Claims, res.Tables = claims, []report.Table{table}
 
 	panel := report.Panel{

@@ -43,7 +43,7 @@ func byPolicy(ctx context.Context, env experiments.Env, name string) ([]*superni
 		if policies[i].policy == fair.Static {
 			// Static cannot promise more than one user's part of the regions.
 			for d := range s.DAGs {
-				s.DAGs[d].IngressGbps = min(s.DAGs[d].IngressGbps, s.NTs[0].Gbps*0.875)
+				s.DAGs[d].IngressGbps = min(s.DAGs[d].IngressGbps, s.NTs[0].Gbps)
 			}
 		}
 		runs[i], err = supernic.Simulate(ctx, s, supernic.Options{Seed: env.Seed})

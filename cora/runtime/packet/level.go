@@ -43,7 +43,7 @@ const (
 type rec struct {
 	kind      kind
 	tag       runtime.Tag
-	path      uint8
+	path      int32
 	side      system.Side
 	returning bool // from the host to the wire
 	verdict   runtime.Verdict
@@ -327,7 +327,7 @@ func (l *level) arrive() {
 	l.inside++
 	r := rec{bytes: l.bytes, flow: uint32(l.flows.Draw(l.choice.Rand))}
 	if len(l.upTo) > 1 {
-		r.path = uint8(sort.SearchFloat64s(l.upTo, l.choice.Float64()))
+		r.path = int32(sort.SearchFloat64s(l.upTo, l.choice.Float64()))
 	}
 	r.seq = l.given[r.flow]
 	i := l.get(r)
