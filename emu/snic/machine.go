@@ -37,9 +37,8 @@ type Board struct {
 	flows   []*flow
 	routes  []route
 
-	packets []packet
-	headers []header
-	spare   struct{ packets, headers []int32 }
+	packets sim.Pool[packet]
+	headers sim.Pool[header]
 
 	ready           sim.Line[int32] // flows with a packet that may enter
 	pick            int32           // the flow whose packet waits for the packet store
@@ -382,13 +381,13 @@ func (b *Board) enter() {
 	b.ingress.Serve(now, busy)
 	b.entering = true
 	b.kernel.After(busy, kBus, 0, 0)
-	p := b.newPacket(packet{arrived: w.arrived, flow: f.uid, bytes: w.bytes, fate: causes})
+	p := b.packets.Put(packet{arrived: w.arrived, flow: f.uid, bytes: w.bytes, fate: causes})
 	b.passIn(p, 0)
 }
 
 // passIn moves a packet on from before stage i.
 func (b *Board) passIn(p int32, i int) {
-	pk := &b.packets[p]
+	pk := &b.packets.Items[p]
 	if i == b.match {
 		f := b.flows[pk.flow]
 		if f.route == none {
@@ -407,13 +406,13 @@ func (b *Board) passIn(p int32, i int) {
 
 // schedule begins a pass through the scheduler for the packet's stage.
 func (b *Board) schedule(p int32) {
-	b.packets[p].passes++
+	b.packets.Items[p].passes++
 	b.kernel.After(b.order, kOrdered, p, 0)
 }
 
 // fanOut makes a copy of the header for each branch of the packet's stage.
 func (b *Board) fanOut(p int32) {
-	pk := &b.packets[p]
+	pk := &b.packets.Items[p]
 	r := b.routes[pk.route]
 	if len(r) == 0 {
 		start := b.scheduler.Serve(b.Now(), b.interval)
@@ -427,7 +426,7 @@ func (b *Board) fanOut(p int32) {
 	for i := range branches {
 		in, ok := b.choose(&branches[i])
 		g := &b.regions[in.region]
-		h := b.newHeader(header{packet: p, region: in.region, generation: in.generation, leads: i == 0, todo: in.run})
+		h := b.headers.Put(header{packet: p, region: in.region, generation: in.generation, leads: i == 0, todo: in.run})
 		if !ok {
 			b.drop(h, DropChain)
 			continue
@@ -467,7 +466,7 @@ func (b *Board) choose(br *branch) (instance, bool) {
 // enqueue lets a header wait for a credit of its next NT, or for its region to
 // run.
 func (b *Board) enqueue(h int32) {
-	hd := &b.headers[h]
+	hd := &b.headers.Items[h]
 	g := &b.regions[hd.region]
 	switch {
 	case g.generation != hd.generation:
@@ -504,7 +503,7 @@ func (b *Board) grant(r int32, i int) {
 	}
 	for t := &g.tasks[i]; t.credits > 0 && t.queue.Len() > 0; {
 		h := t.queue.Pop()
-		hd := &b.headers[h]
+		hd := &b.headers.Items[h]
 		granted := uint64(0)
 		for m := hd.todo; m != 0; m &= m - 1 {
 			next := &g.tasks[first(m)]
@@ -529,10 +528,10 @@ func (b *Board) grant(r int32, i int) {
 
 // send moves a packet through the port of its region to the first NT granted.
 func (b *Board) send(h int32) {
-	hd := &b.headers[h]
+	hd := &b.headers.Items[h]
 	i := first(hd.granted)
 	_, p := b.port(&b.regions[hd.region], i)
-	start := p.data.Serve(b.Now(), b.occupancy(b.packets[hd.packet].bytes))
+	start := p.data.Serve(b.Now(), b.occupancy(b.packets.Items[hd.packet].bytes))
 	b.kernel.At(start+b.dispatch+b.skip*sim.Time(i), kTask, h, int64(i))
 }
 
@@ -576,12 +575,12 @@ func (g *region) event(i int) int64 { return int64(g.installed)<<8 | int64(i) }
 
 // runTask lets a header enter NT i of its region.
 func (b *Board) runTask(h int32, i int) {
-	hd := &b.headers[h]
+	hd := &b.headers.Items[h]
 	t := &b.regions[hd.region].tasks[i]
 	k := &b.kinds[t.kind]
 	busy := k.interval
 	if k.perByte > 0 {
-		busy = max(busy, b.services.Jitter(sim.Time(float64(b.packets[hd.packet].bytes)*k.perByte), b.vary))
+		busy = max(busy, b.services.Jitter(sim.Time(float64(b.packets.Items[hd.packet].bytes)*k.perByte), b.vary))
 	}
 	start := t.server.Serve(b.Now(), busy)
 	b.kernel.At(start+k.latency, kDone, h, int64(i))
@@ -589,7 +588,7 @@ func (b *Board) runTask(h int32, i int) {
 
 // taskDone gives the credit of NT i back and moves the header on.
 func (b *Board) taskDone(h int32, i int) {
-	hd := &b.headers[h]
+	hd := &b.headers.Items[h]
 	g := &b.regions[hd.region]
 	b.giveBackCredit(hd.region, i)
 	hd.todo &^= 1 << i
@@ -605,12 +604,12 @@ func (b *Board) taskDone(h int32, i int) {
 	}
 	r := hd.region
 	if hd.todo != 0 {
-		b.packets[hd.packet].passes++
+		b.packets.Items[hd.packet].passes++
 		hd.leads = true
 		b.kernel.After(b.order, kBack, h, 0)
 	} else {
 		p := hd.packet
-		b.freeHeader(h)
+		b.headers.Free(h)
 		b.joined(p, b.skip*sim.Time(len(g.tasks)-i-1))
 	}
 	if g.inside--; g.inside == 0 && g.state == Configuring {
@@ -622,7 +621,7 @@ func (b *Board) taskDone(h int32, i int) {
 // packet goes on to the next stage, through the synchronisation buffer if it had
 // copies to wait for, or out.
 func (b *Board) joined(p int32, late sim.Time) {
-	pk := &b.packets[p]
+	pk := &b.packets.Items[p]
 	if pk.left--; pk.left > 0 {
 		return
 	}
@@ -660,7 +659,7 @@ func (b *Board) passOut(p int32, i int) {
 		b.kernel.After(b.out[i], kOut, p, int64(i+1))
 		return
 	}
-	pk := &b.packets[p]
+	pk := &b.packets.Items[p]
 	busy := b.occupancy(pk.bytes)
 	start := b.egress.Serve(b.Now(), busy)
 	pk.leaves = start + b.out[i]
@@ -669,7 +668,7 @@ func (b *Board) passOut(p int32, i int) {
 
 // sent counts a packet as served.
 func (b *Board) sent(p int32) {
-	pk := &b.packets[p]
+	pk := &b.packets.Items[p]
 	f := b.flows[pk.flow]
 	f.Served.add(pk.bytes)
 	f.Passes += int64(pk.passes)
@@ -686,15 +685,15 @@ func (b *Board) sent(p int32) {
 
 // drop takes a header out; its packet is dropped when all copies are back.
 func (b *Board) drop(h int32, why Cause) {
-	p := b.headers[h].packet
-	b.packets[p].fate = why
-	b.freeHeader(h)
+	p := b.headers.Items[h].packet
+	b.packets.Items[p].fate = why
+	b.headers.Free(h)
 	b.joined(p, 0)
 }
 
 // discard counts a packet as dropped.
 func (b *Board) discard(p int32) {
-	pk := &b.packets[p]
+	pk := &b.packets.Items[p]
 	b.flows[pk.flow].Dropped[pk.fate]++
 	b.release(p)
 }
@@ -702,8 +701,8 @@ func (b *Board) discard(p int32) {
 // release frees a packet and its cells, which lets the next one in.
 func (b *Board) release(p int32) {
 	b.weigh(b.Now())
-	b.used -= b.cellsOf(b.packets[p].bytes)
-	b.spare.packets = append(b.spare.packets, p)
+	b.used -= b.cellsOf(b.packets.Items[p].bytes)
+	b.packets.Free(p)
 	b.enter()
 }
 
@@ -734,27 +733,3 @@ func (b *Board) install(r int32, chain []int) {
 		g.state = Empty
 	}
 }
-
-func (b *Board) newPacket(p packet) int32 {
-	if n := len(b.spare.packets); n > 0 {
-		i := b.spare.packets[n-1]
-		b.spare.packets = b.spare.packets[:n-1]
-		b.packets[i] = p
-		return i
-	}
-	b.packets = append(b.packets, p)
-	return int32(len(b.packets) - 1)
-}
-
-func (b *Board) newHeader(h header) int32 {
-	if n := len(b.spare.headers); n > 0 {
-		i := b.spare.headers[n-1]
-		b.spare.headers = b.spare.headers[:n-1]
-		b.headers[i] = h
-		return i
-	}
-	b.headers = append(b.headers, h)
-	return int32(len(b.headers) - 1)
-}
-
-func (b *Board) freeHeader(h int32) { b.spare.headers = append(b.spare.headers, h) }

@@ -39,15 +39,6 @@ func (b Break) String() string { return breaks[b].name }
 // Text says what is left out.
 func (b Break) Text() string { return breaks[b].text }
 
-// Breaks lists all of them, Nothing apart.
-func Breaks() []Break {
-	var all []Break
-	for b := range breaks[1:] {
-		all = append(all, Break(b+1))
-	}
-	return all
-}
-
 // evict starts an eviction.
 func (b Break) evict(w *world, flow uint32) {
 	m, ok := w.host.Evict(flow)

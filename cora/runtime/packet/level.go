@@ -89,8 +89,7 @@ type level struct {
 	gap              float64   // ps
 	bytes            float64   // of a packet
 	upTo             []float64 // by path: its share and those before
-	pool             []rec
-	free             []int64
+	pool             sim.Pool[rec]
 	given, left      []uint32           // by flow: sequence numbers
 	held             map[uint32][]int64 // by flow: packets that wait for its data
 	inside           int64              // packets
@@ -299,26 +298,13 @@ func (l *level) phase(i int) {
 }
 
 // get takes a record from the pool.
-func (l *level) get(r rec) int64 {
-	if n := len(l.free); n > 0 {
-		i := l.free[n-1]
-		l.free = l.free[:n-1]
-		l.pool[i] = r
-		return i
-	}
-	l.pool = append(l.pool, r)
-	return int64(len(l.pool) - 1)
-}
-
-func (l *level) put(i int64) { l.free = append(l.free, i) }
-
 // drop ends a packet or message that found no room.
 func (l *level) drop(i int64, place *int64) {
-	if l.pool[i].kind == data {
+	if l.pool.Items[i].kind == data {
 		*place++
 		l.inside--
 	}
-	l.put(i)
+	l.pool.Free(int32(i))
 }
 
 // arrive is a packet from the wire.
@@ -330,7 +316,7 @@ func (l *level) arrive() {
 		r.path = int32(sort.SearchFloat64s(l.upTo, l.choice.Float64()))
 	}
 	r.seq = l.given[r.flow]
-	i := l.get(r)
+	i := int64(l.pool.Put(r))
 	if !l.station.Offer(i, int64(r.flow), r.bytes, emu.Wire) {
 		l.drop(i, &l.now.ingress)
 		return
@@ -341,7 +327,7 @@ func (l *level) arrive() {
 // Begin is the look-up of a packet by a thread of the NIC.
 func (l *level) Begin(packet int64, thread int, idle sim.Time) (program int) {
 	l.taken++
-	r := &l.pool[packet]
+	r := &l.pool.Items[packet]
 	r.idle = float64(idle) / float64(sim.Microsecond)
 	l.now.idle += r.idle
 	l.now.idles++
@@ -376,10 +362,10 @@ func (l *level) Begin(packet int64, thread int, idle sim.Time) (program int) {
 
 // Done is a packet that leaves the NIC.
 func (l *level) Done(packet int64) {
-	r := &l.pool[packet]
+	r := &l.pool.Items[packet]
 	if r.kind == echo {
 		if !r.answers {
-			l.put(packet)
+			l.pool.Free(int32(packet))
 			return
 		}
 		l.cross(packet, host.ToHost)
@@ -405,19 +391,19 @@ func (l *level) Done(packet int64) {
 
 // leave is a packet on the wire.
 func (l *level) leave(packet int64, count *int64) {
-	r := &l.pool[packet]
+	r := &l.pool.Items[packet]
 	*count++
 	l.inside--
 	if r.seq < l.left[r.flow] {
 		l.now.reordered++
 	}
 	l.left[r.flow] = max(l.left[r.flow], r.seq)
-	l.put(packet)
+	l.pool.Free(int32(packet))
 }
 
 // cross sends a packet or message over PCIe. Faults of messages happen here.
 func (l *level) cross(packet int64, to host.Direction) {
-	r := &l.pool[packet]
+	r := &l.pool.Items[packet]
 	times, late := 1, sim.Time(0)
 	bytes := r.bytes
 	if r.kind != data {
@@ -426,13 +412,13 @@ func (l *level) cross(packet int64, to host.Direction) {
 		times, late = n, micro(us)
 	}
 	if times == 0 {
-		l.put(packet)
+		l.pool.Free(int32(packet))
 		return
 	}
 	for n := range times {
 		i := packet
 		if n > 0 {
-			i = l.get(l.pool[packet])
+			i = int64(l.pool.Put(l.pool.Items[packet]))
 		}
 		at, ok := l.link.Send(to, l.k.Now(), bytes)
 		if !ok {
@@ -457,7 +443,7 @@ func (l *level) cross(packet int64, to host.Direction) {
 
 // atHost puts a packet into the ring of its flow's core.
 func (l *level) atHost(packet int64) {
-	r := &l.pool[packet]
+	r := &l.pool.Items[packet]
 	if !l.cores.Offer(CoreOf(r.flow, l.cores.N()), packet) {
 		l.drop(packet, &l.now.ring)
 	}
@@ -472,7 +458,7 @@ func CoreOf(flow uint32, cores int) int {
 
 // Serve is a core that begins a packet or an echo.
 func (l *level) Serve(_ int, packet int64) sim.Time {
-	r := &l.pool[packet]
+	r := &l.pool.Items[packet]
 	l.monitor.Reading(r.idle)
 	if r.has {
 		l.ctl.Report(r.candidate)
@@ -502,20 +488,20 @@ func (l *level) Serve(_ int, packet int64) sim.Time {
 }
 
 func (l *level) routeOf(packet int64) *system.Route {
-	r := &l.pool[packet]
+	r := &l.pool.Items[packet]
 	return &l.sys.Paths[r.path].Routes[r.side]
 }
 
 // Sent is a packet or echo whose burst a core has sent.
 func (l *level) Sent(_ int, packet int64) {
-	r := &l.pool[packet]
+	r := &l.pool.Items[packet]
 	if r.answers {
 		l.command(r.reply, 0)
-		r = &l.pool[packet]
+		r = &l.pool.Items[packet]
 	}
 	if r.kind == echo {
 		flow, release := r.flow, r.release
-		l.put(packet)
+		l.pool.Free(int32(packet))
 		if release {
 			waiting := l.held[flow]
 			delete(l.held, flow)
@@ -544,16 +530,16 @@ func (l *level) goBack(packet int64) {
 	if l.routeOf(packet).In == system.None {
 		l.now.ended++
 		l.inside--
-		l.put(packet)
+		l.pool.Free(int32(packet))
 		return
 	}
-	l.pool[packet].returning = true
+	l.pool.Items[packet].returning = true
 	l.cross(packet, host.ToNIC)
 }
 
 // atNIC is a packet or message from the host.
 func (l *level) atNIC(packet int64) {
-	r := &l.pool[packet]
+	r := &l.pool.Items[packet]
 	bytes := r.bytes
 	if r.kind != data {
 		bytes = runtime.ControlBytes
@@ -565,7 +551,7 @@ func (l *level) atNIC(packet int64) {
 
 // command sends a message to the NIC after a time.
 func (l *level) command(m runtime.Message, after sim.Time) {
-	i := l.get(rec{kind: command, msg: m, flow: l.c.Runtime.Flow(m.Entry)})
+	i := int64(l.pool.Put(rec{kind: command, msg: m, flow: l.c.Runtime.Flow(m.Entry)}))
 	if after > 0 {
 		l.k.After(after, evSend, 0, i)
 		return
@@ -574,7 +560,7 @@ func (l *level) command(m runtime.Message, after sim.Time) {
 }
 
 func (l *level) send(packet int64) {
-	l.pool[packet].sent = l.k.Now()
+	l.pool.Items[packet].sent = l.k.Now()
 	l.cross(packet, host.ToNIC)
 }
 
